@@ -1,0 +1,78 @@
+# The few kinds of target the tree consists of.
+
+# weft_sources(VARIABLE PATTERN…): the sources of a folder; new files join at the next build.
+function(weft_sources variable)
+  file(GLOB found CONFIGURE_DEPENDS ${ARGN})
+  list(SORT found)
+  set(${variable} "${found}" PARENT_SCOPE)
+endfunction()
+
+# weft_add_test(TARGET SOURCES … [LIBRARIES …] [INCLUDES …] [DEPENDS …] [TIMEOUT seconds] [LABEL name])
+# One GoogleTest program, run as one ctest test. It leaves its results as JSON in test-results/,
+# from which scripts/test counts the cases.
+function(weft_add_test target)
+  cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LIBRARIES;INCLUDES;DEPENDS" ${ARGN})
+  if(NOT arg_TIMEOUT)
+    set(arg_TIMEOUT 600)
+  endif()
+  if(NOT arg_LABEL)
+    set(arg_LABEL unit)
+  endif()
+  # A program may bring its own main; the library's is used only where it does not.
+  add_executable(${target} ${arg_SOURCES})
+  target_include_directories(${target} PRIVATE ${arg_INCLUDES})
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gmock GTest::gtest_main GTest::gtest Threads::Threads)
+  if(arg_DEPENDS)
+    add_dependencies(${target} ${arg_DEPENDS})
+  endif()
+
+  add_test(NAME ${target}
+           COMMAND ${target} --gtest_output=json:${PROJECT_BINARY_DIR}/test-results/${target}.json)
+  set_tests_properties(${target} PROPERTIES
+    TIMEOUT ${arg_TIMEOUT}
+    LABELS ${arg_LABEL}
+    # Tests fork peers that start threads of their own, which the thread sanitizer refuses by default.
+    ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0 second_deadlock_stack=1")
+  set_property(GLOBAL APPEND PROPERTY WEFT_TEST_TARGETS ${target})
+endfunction()
+
+# Writes tests.list: name and program of every test, one per line.
+function(weft_write_test_list)
+  get_property(targets GLOBAL PROPERTY WEFT_TEST_TARGETS)
+  set(lines "")
+  foreach(target IN LISTS targets)
+    string(APPEND lines "${target} $<TARGET_FILE:${target}>\n")
+  endforeach()
+  file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/tests.list" CONTENT "${lines}")
+endfunction()
+
+# weft_add_provider(NAME [LIBRARIES …] [INCLUDES …])
+# The plug-in lib/weft/weft-provider-NAME.so from the sources of the current folder, and, where
+# there is a tests/ folder, the test program weft-NAME-tests over the same objects.
+function(weft_add_provider name)
+  cmake_parse_arguments(arg "" "" "LIBRARIES;INCLUDES" ${ARGN})
+  weft_sources(sources "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
+  if(NOT sources)
+    message(STATUS "Provider ${name}: no sources yet, not built")
+    return()
+  endif()
+
+  add_library(weft-${name}-objects OBJECT ${sources})
+  target_include_directories(weft-${name}-objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${arg_INCLUDES})
+  target_link_libraries(weft-${name}-objects PUBLIC weft::weft ${arg_LIBRARIES} Threads::Threads)
+
+  add_library(weft-provider-${name} MODULE)
+  target_link_libraries(weft-provider-${name} PRIVATE weft-${name}-objects)
+  set_target_properties(weft-provider-${name} PROPERTIES
+    PREFIX ""
+    LINKER_LANGUAGE CXX
+    LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/weft"
+    INSTALL_RPATH "$ORIGIN/..")
+  set_property(GLOBAL APPEND PROPERTY WEFT_PROVIDER_TARGETS weft-provider-${name})
+  install(TARGETS weft-provider-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+
+  weft_sources(tests "${CMAKE_CURRENT_SOURCE_DIR}/tests/*.cpp")
+  if(WEFT_TESTS AND tests)
+    weft_add_test(weft-${name}-tests SOURCES ${tests} LIBRARIES weft-${name}-objects)
+  endif()
+endfunction()
