@@ -1,0 +1,123 @@
+// One end of a connection, as a provider makes it. The core makes the connection itself: it exchanges the
+// blobs over its own control connection, watches the peer's life, and decides why an endpoint ended; a
+// provider moves bytes.
+//
+//   prepare (Context::prepare_endpoint) -> blob() … receives may be posted …
+//   -> establish(peer) -> go_up() -> … -> [drain() -> drained] -> end(order) -> finished -> destructor
+//
+// Before establish the core may end() or destroy it at any time.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/attributes.hpp"
+#include "weft/flags.hpp"
+#include "weft/status.hpp"
+#include "weft/work_request.hpp"
+
+namespace weft::provider {
+
+class CompletionQueue;
+class ReceiveQueue;
+
+// Called by the provider, from any thread, also from inside post and poll with the provider's own locks held:
+// the core only notes the event and wakes its helper, and calls back later from there.
+class EndpointEvents {
+ public:
+  virtual ~EndpointEvents() = default;
+  // The data path failed or the peer broke a rule: truncated, remote_access_error, protocol, peer_lost (the
+  // path broke and it is not known why), aborted (this side's device failed; the text says how). `detail`
+  // travels to the peer's end() (for instance the number of the operation at fault). Call it once; from then
+  // on the endpoint moves nothing more and waits for end().
+  virtual void failed(Status cause, std::uint64_t detail, std::int32_t native_code,
+                      std::string_view text) noexcept = 0;
+  // After drain(): every accepted send-side operation is complete, sends acknowledged by the peer's library.
+  virtual void drained(std::uint64_t messages_sent) noexcept = 0;
+  // After end(): nothing touches the program's memory any more and `endpoint_ended` is in its queue (or was
+  // dropped).
+  virtual void finished() noexcept = 0;
+};
+
+struct EndpointRequest {
+  std::uint32_t id = 0;  // unique in the context, in every completion
+  std::uint64_t user_value = 0;
+  CompletionQueue* send_queue = nullptr;
+  CompletionQueue* receive_queue = nullptr;  // with shared_receives: that queue's completion queue
+  ReceiveQueue* shared_receives = nullptr;
+  std::uint32_t send_depth = 0;
+  std::uint32_t receive_depth = 0;
+  std::uint32_t max_inline = 0;
+  // The address the peer can reach this side at and the peer's own, as sockaddr, when known at prepare.
+  std::span<const std::byte> local_address;
+  std::span<const std::byte> peer_address;
+  EndpointEvents* events = nullptr;  // outlives the endpoint
+};
+
+// What the two cores agreed on.
+struct PeerParameters {
+  std::span<const std::byte> blob;  // the peer endpoint's blob(): hostile input, check every field
+  Limits limits;                    // the smaller of both sides' limits()
+  bool initiator = false;           // this side called connect
+  std::uint32_t peer_id = 0;        // the peer's number for its endpoint
+};
+
+struct EndOrder {
+  static constexpr std::uint64_t at_once = 0;
+  Status cause = Status::aborted;
+  // When not at_once: end only after this many messages of the peer were matched with receives (the peer
+  // closed gracefully after sending so many). A later order with at_once overrides.
+  bool after_messages = false;
+  std::uint64_t messages = 0;
+  std::uint64_t detail = 0;  // as the peer's provider gave it to failed(); 0 when it did not come from there
+  std::int32_t native_code = 0;
+};
+
+class Endpoint {
+ public:
+  // Called after finished(), or when establish was never called. From then on no poll returns an entry of it.
+  virtual ~Endpoint() = default;
+
+  // What the peer's provider needs to reach this endpoint, at most 4,096 bytes.
+  [[nodiscard]] virtual std::vector<std::byte> blob() const = 0;
+  // This side's limits before establish; the negotiated ones afterwards.
+  [[nodiscard]] virtual Limits limits() const noexcept = 0;
+
+  // Makes the path ready in both directions; nothing is reported yet. Throws Error: protocol for a bad blob,
+  // resource_limit, unreachable. Must not block for long.
+  virtual void establish(const PeerParameters& peer) = 0;
+  // The endpoint is up: sends are accepted, completions are reported, the first of them `connect` with status
+  // ok.
+  virtual void go_up() noexcept = 0;
+  // Takes the `connect` report back; false when it was already handed out.
+  virtual bool withdraw_connect_report() noexcept = 0;
+
+  // Data path: OPS-1, OPS-2. No allocation, no exception, one doorbell or system call per batch.
+  virtual PostResult post(const WorkRequest* requests, std::size_t count) noexcept = 0;
+  virtual PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept = 0;
+
+  // Imports a key of the peer (MEM-3). Throws Error(invalid_argument) when it is malformed or altered.
+  struct Imported {
+    std::uint64_t token = 0;  // RemoteSegment::memory; never 0
+    std::uint64_t length = 0;
+    Access access = Access::none;
+  };
+  [[nodiscard]] virtual Imported import_key(std::span<const std::byte> key) = 0;
+  virtual void release_key(std::uint64_t token) noexcept = 0;
+
+  // Graceful close: no more posts (they answer not_connected); finish what was accepted, then
+  // events->drained().
+  virtual void drain() noexcept = 0;
+  // Ends it: every outstanding operation completes exactly once, in order, the one at fault with its cause,
+  // the others cancelled (ERR-2), then `endpoint_ended` when it had been up, then events->finished(). Does
+  // not block.
+  virtual void end(const EndOrder& order) noexcept = 0;
+  // The last handle is gone: completions not yet taken are dropped, none is reported any more (ERR-5).
+  virtual void silence() noexcept = 0;
+};
+
+}  // namespace weft::provider
