@@ -7,16 +7,15 @@ function(weft_sources variable)
   set(${variable} "${found}" PARENT_SCOPE)
 endfunction()
 
-# weft_add_test(TARGET SOURCES … [LIBRARIES …] [INCLUDES …] [DEPENDS …] [TIMEOUT seconds] [LABEL name])
+# weft_add_test(TARGET SOURCES … [LIBRARIES …] [INCLUDES …] [DEPENDS …] [TIMEOUT seconds]
+#               [ASAN_OPTIONS options] [QUICK_ARGUMENTS …])
 # One GoogleTest program, run as one ctest test. It leaves its results as JSON in test-results/,
-# from which scripts/test counts the cases.
+# from which scripts/test counts the cases. With QUICK_ARGUMENTS there is a second ctest test,
+# TARGET-quick, the same program with these arguments, which runs in its place under `ctest -C Quick`.
 function(weft_add_test target)
-  cmake_parse_arguments(arg "" "TIMEOUT;LABEL" "SOURCES;LIBRARIES;INCLUDES;DEPENDS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;ASAN_OPTIONS" "SOURCES;LIBRARIES;INCLUDES;DEPENDS;QUICK_ARGUMENTS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
-  endif()
-  if(NOT arg_LABEL)
-    set(arg_LABEL unit)
   endif()
   # A program may bring its own main; the library's is used only where it does not.
   add_executable(${target} ${arg_SOURCES})
@@ -26,23 +25,30 @@ function(weft_add_test target)
     add_dependencies(${target} ${arg_DEPENDS})
   endif()
 
-  add_test(NAME ${target}
-           COMMAND ${target} --gtest_output=json:${PROJECT_BINARY_DIR}/test-results/${target}.json)
-  set_tests_properties(${target} PROPERTIES
+  set(names ${target})
+  set(when always)
+  set(results ${PROJECT_BINARY_DIR}/test-results)
+  add_test(NAME ${target} COMMAND ${target} --gtest_output=json:${results}/${target}.json)
+  if(arg_QUICK_ARGUMENTS)
+    list(APPEND names ${target}-quick)
+    set(when full)
+    add_test(NAME ${target}-quick CONFIGURATIONS Quick
+             COMMAND ${target} --gtest_output=json:${results}/${target}-quick.json ${arg_QUICK_ARGUMENTS})
+    set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${target}-quick quick $<TARGET_FILE:${target}>\n")
+  endif()
+  set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${target} ${when} $<TARGET_FILE:${target}>\n")
+
+  set(asan_options detect_stack_use_after_return=1 ${arg_ASAN_OPTIONS})
+  list(JOIN asan_options ":" asan_options)
+  # Tests fork peers that start threads of their own, which the thread sanitizer refuses by default.
+  set_tests_properties(${names} PROPERTIES
     TIMEOUT ${arg_TIMEOUT}
-    LABELS ${arg_LABEL}
-    # Tests fork peers that start threads of their own, which the thread sanitizer refuses by default.
-    ENVIRONMENT "ASAN_OPTIONS=detect_stack_use_after_return=1;UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0 second_deadlock_stack=1")
-  set_property(GLOBAL APPEND PROPERTY WEFT_TEST_TARGETS ${target})
+    ENVIRONMENT "ASAN_OPTIONS=${asan_options};UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0 second_deadlock_stack=1")
 endfunction()
 
-# Writes tests.list: name and program of every test, one per line.
+# Writes tests.list, one line per test: its name, when it runs (always, full, quick), its program.
 function(weft_write_test_list)
-  get_property(targets GLOBAL PROPERTY WEFT_TEST_TARGETS)
-  set(lines "")
-  foreach(target IN LISTS targets)
-    string(APPEND lines "${target} $<TARGET_FILE:${target}>\n")
-  endforeach()
+  get_property(lines GLOBAL PROPERTY WEFT_TEST_LIST)
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/tests.list" CONTENT "${lines}")
 endfunction()
 
