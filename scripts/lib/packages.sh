@@ -3,7 +3,8 @@
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libgmock-dev libbenchmark-dev
   libboost-program-options-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
   libibverbs-dev libfabric-dev libucx-dev jq)
-check_packages=(clang clang-tidy clang-format)
+clang_packages=(clang libclang-rt-dev)
+check_packages=("${clang_packages[@]}" clang-tidy clang-format)
 
 # install_packages NAME…: installs those that are missing, and nothing if none is.
 install_packages() {
