@@ -1,0 +1,1 @@
+"""The softroce tool, one idea per module; Python's standard library only."""
