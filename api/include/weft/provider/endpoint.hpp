@@ -64,6 +64,10 @@ struct PeerParameters {
   Limits limits;                    // the smaller of both sides' limits()
   bool initiator = false;           // this side called connect
   std::uint32_t peer_id = 0;        // the peer's number for its endpoint
+  // When Context::keeps_connection(): the connected TCP socket of the handshake (non-blocking, close-on-exec,
+  // no keepalive, no TCP_USER_TIMEOUT). The core still uses it; with go_up() it becomes the endpoint's, which
+  // from then on reads, writes and closes it. Without go_up() it stays the core's. -1 otherwise.
+  int connection = -1;
 };
 
 struct EndOrder {
