@@ -1,0 +1,215 @@
+#include "contest.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <exception>
+#include <memory>
+
+#include "machine.hpp"
+
+namespace perf {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Slices are short, so that both contenders meet the same state of the machine, and long enough that waking
+// up and meeting stay a small part of them.
+constexpr double longest_slice = 0.010;
+constexpr double shortest_slice = 0.002;
+constexpr double wanted_pairs = 60;
+constexpr int slices_per_pair = 4;
+
+// A latency is half a round trip when the message is on its way for half of it.
+double one_way_part(const Workload& workload) { return workload.level == Level::received ? 0.5 : 1.0; }
+
+// A contender at work, with everything it has given so far.
+class Side {
+ public:
+  Side(const Contender& contender, const Workload& workload, const Cores& cores)
+      : workload_(workload), pair_(contender, workload, cores) {}
+
+  [[nodiscard]] const std::string& fabric() const { return pair_.fabric(); }
+
+  // Finds how many operations fill a slice.
+  void calibrate(double slice_seconds) {
+    const std::uint64_t step =
+        std::max(workload_.batch, workload_.metric == Metric::bandwidth ? workload_.depth : 1);
+    operations_ = step;
+    for (int attempt = 0; attempt < 12; ++attempt) {
+      const double seconds = pair_.run(operations_).seconds;
+      const double growth = std::min(slice_seconds / std::max(seconds, 1e-7), 16.0);
+      const double wanted = std::ceil(static_cast<double>(operations_) * growth / static_cast<double>(step));
+      operations_ = std::max<std::uint64_t>(static_cast<std::uint64_t>(wanted), 1) * step;
+      if (growth > 0.7 && growth < 1.4) break;
+    }
+  }
+
+  Slice run() {
+    Slice slice = pair_.run(operations_);
+    operations_done_ += static_cast<double>(slice.operations);
+    seconds_ += slice.seconds;
+    round_trips_.insert(round_trips_.end(), slice.round_trips.begin(), slice.round_trips.end());
+    return slice;
+  }
+
+  [[nodiscard]] Figures figures() const {
+    Figures figures;
+    if (operations_done_ == 0) return figures;
+    if (workload_.metric == Metric::latency) {
+      const double microseconds = one_way_part(workload_) / 1000;
+      figures.latency_p50 = quantile(round_trips_, 0.5) * microseconds;
+      if (round_trips_.size() >= percentile_99_samples) {
+        figures.latency_p99 = quantile(round_trips_, 0.99) * microseconds;
+      }
+    }
+    const double per_second = operations_done_ / seconds_;
+    if (workload_.metric != Metric::latency) {
+      figures.rate = per_second / 1e6;
+      figures.bandwidth = per_second * static_cast<double>(workload_.size) / 1e6;
+    }
+    return figures;
+  }
+
+ private:
+  Workload workload_;
+  ProcessPair pair_;
+  std::uint64_t operations_ = 0;
+  double operations_done_ = 0;
+  double seconds_ = 0;
+  std::vector<std::uint32_t> round_trips_;
+};
+
+// The two slices one contender has in a pair, as one value of a metric.
+double value_of(const Workload& workload, double fraction, const Slice& one, const Slice& two) {
+  if (workload.metric == Metric::latency) {
+    const double sum = quantile(one.round_trips, fraction) + quantile(two.round_trips, fraction);
+    return sum / 2 * one_way_part(workload) / 1000;
+  }
+  const double per_second =
+      static_cast<double>(one.operations + two.operations) / (one.seconds + two.seconds);
+  return workload.metric == Metric::rate ? per_second / 1e6
+                                         : per_second * static_cast<double>(workload.size) / 1e6;
+}
+
+std::unique_ptr<Side> start(const Contender& contender, const Workload& workload, const Cores& cores,
+                            double slice_seconds, std::string& problem) {
+  try {
+    auto side = std::make_unique<Side>(contender, workload, cores);
+    side->calibrate(slice_seconds);
+    return side;
+  } catch (const std::exception& error) {
+    problem = error.what();
+    return nullptr;
+  }
+}
+
+// Only one contender runs: its figures still deserve to be seen.
+void run_alone(Side& side, std::string& problem, const ContestPlan& plan) {
+  try {
+    do {
+      for (int slice = 0; slice < slices_per_pair; ++slice) side.run();
+      if (plan.tick) plan.tick();
+    } while (Clock::now() < plan.deadline);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+}
+
+void run_pairs(Side& weft, Side& native, RowResult& result, const ContestPlan& plan) {
+  const Workload& workload = result.workload;
+  std::vector<AbbaPair>& middle = result.comparisons[0].pairs;
+  std::string* suspect = nullptr;
+  const auto slice_of = [&](Side& side, std::string& problem) {
+    suspect = &problem;
+    return side.run();
+  };
+  try {
+    do {
+      const Slice a1 = slice_of(weft, result.weft_problem);
+      const Slice b1 = slice_of(native, result.native_problem);
+      const Slice b2 = slice_of(native, result.native_problem);
+      const Slice a2 = slice_of(weft, result.weft_problem);
+      middle.push_back({value_of(workload, 0.5, a1, a2), value_of(workload, 0.5, b1, b2)});
+      if (workload.metric == Metric::latency) {
+        result.comparisons[1].pairs.push_back(
+            {value_of(workload, 0.99, a1, a2), value_of(workload, 0.99, b1, b2)});
+      }
+      if (plan.tick) plan.tick();
+    } while (Clock::now() < plan.deadline);
+  } catch (const std::exception& error) {
+    *suspect = error.what();
+  }
+}
+
+void fill_comparisons(RowResult& result) {
+  for (Comparison& comparison : result.comparisons) {
+    const auto figure = [&](const Figures& figures) {
+      if (comparison.metric == "latency_p50_us") return figures.latency_p50;
+      if (comparison.metric == "latency_p99_us") return figures.latency_p99;
+      if (comparison.metric == "rate_mps") return figures.rate;
+      return figures.bandwidth;
+    };
+    comparison.weft = figure(result.weft);
+    comparison.native = figure(result.native);
+    if (!comparison.pairs.empty()) comparison.ratio = summarize_ratios(comparison.pairs);
+  }
+}
+
+}  // namespace
+
+RowResult run_contest(const std::string& provider, const Workload& workload, const Contender& weft,
+                      const std::optional<Contender>& native, const ContestPlan& plan) {
+  RowResult result{.provider = provider,
+                   .fabric = {},
+                   .workload = workload,
+                   .native_name = {},
+                   .weft = {},
+                   .native = {},
+                   .comparisons = {},
+                   .weft_problem = {},
+                   .native_problem = {},
+                   .probes = {}};
+  if (workload.metric == Metric::latency) {
+    result.comparisons.resize(2);
+    result.comparisons[0].metric = "latency_p50_us";
+    result.comparisons[1].metric = "latency_p99_us";
+  } else {
+    result.comparisons.resize(1);
+    result.comparisons[0].metric = workload.metric == Metric::rate ? "rate_mps" : "bandwidth_mbps";
+  }
+
+  const double budget = std::chrono::duration<double>(plan.deadline - Clock::now()).count();
+  const double slice_seconds =
+      std::clamp(budget / (wanted_pairs * slices_per_pair), shortest_slice, longest_slice);
+
+  result.probes.push_back(probe_cores(plan.cores));
+  const auto weft_side = start(weft, workload, plan.cores, slice_seconds, result.weft_problem);
+  std::unique_ptr<Side> native_side;
+  if (native) {
+    result.native_name = native->name;
+    native_side = start(*native, workload, plan.cores, slice_seconds, result.native_problem);
+  } else {
+    result.native_problem = "no bare baseline for this provider in this build";
+  }
+  if (weft_side && native_side) {
+    run_pairs(*weft_side, *native_side, result, plan);
+  } else if (weft_side) {
+    run_alone(*weft_side, result.weft_problem, plan);
+  } else if (native_side) {
+    run_alone(*native_side, result.native_problem, plan);
+  }
+  result.probes.push_back(probe_cores(plan.cores));
+
+  if (weft_side) {
+    result.fabric = weft_side->fabric();
+    result.weft = weft_side->figures();
+  }
+  if (native_side) {
+    if (result.fabric.empty()) result.fabric = native_side->fabric();
+    result.native = native_side->figures();
+  }
+  fill_comparisons(result);
+  return result;
+}
+
+}  // namespace perf
