@@ -39,7 +39,8 @@ struct Deviation {
 };
 
 // Limits of one endpoint, or the largest a context offers. Through an endpoint they are the negotiated ones,
-// the smaller of both sides (CON-8).
+// the smaller of both sides (CON-8); receives posted before stay. With a shared receive queue receive_depth
+// is the queue's depth.
 struct Limits {
   std::uint64_t max_message = 0;            // bytes of a send or write_with_immediate; at least 1 MiB
   std::uint64_t max_transfer = 0;           // bytes of a plain write or read; at least 2^40

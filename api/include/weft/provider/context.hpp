@@ -31,7 +31,8 @@ class Context {
   [[nodiscard]] virtual ProtocolRange protocol() const noexcept = 0;
 
   // All throw Error on failure and leave nothing behind then.
-  [[nodiscard]] virtual std::unique_ptr<CompletionQueue> create_completion_queue(std::uint32_t capacity) = 0;
+  [[nodiscard]] virtual std::unique_ptr<CompletionQueue> create_completion_queue(std::uint32_t capacity,
+                                                                                 QueueEvents& events) = 0;
   [[nodiscard]] virtual std::unique_ptr<ReceiveQueue> create_receive_queue(CompletionQueue& queue,
                                                                            std::uint32_t depth,
                                                                            std::uint64_t user_value) = 0;

@@ -32,6 +32,15 @@ class Host {
   virtual void random_bytes(std::span<std::byte> out) const = 0;
 };
 
+// The core's side of one context. Any thread, with the provider's locks held.
+class ContextEvents {
+ public:
+  virtual ~ContextEvents() = default;
+  // Calls Context::service soon, earlier than the time it returned last: something is held back (PRG-5).
+  // Cheap when already requested, else a system call.
+  virtual void request_service() noexcept = 0;
+};
+
 // A variable that belongs to a provider; its name starts with WEFT_<PROVIDER>_ (SEL-7).
 struct Variable {
   std::string name;
@@ -47,6 +56,7 @@ struct OpenRequest {
   ThreadMode thread_mode = ThreadMode::safe;
   ProgressMode progress_mode = ProgressMode::automatic;
   std::chrono::milliseconds peer_timeout{10'000};
+  ContextEvents* events = nullptr;  // outlives the context; null in a probe
 };
 
 // A decorator is opened over an already open context and wraps every object of it; other providers are not.
