@@ -35,6 +35,8 @@ class SocketAddress {
   void set_port(std::uint16_t port) noexcept;
   [[nodiscard]] bool is_wildcard() const noexcept;
   [[nodiscard]] bool is_loopback() const noexcept;
+  // A link-local IPv6 address that does not say on which interface: it cannot be connected to.
+  [[nodiscard]] bool lacks_scope() const noexcept;
 
   // An IPv4 address for an IPv4-mapped IPv6 one (as a dual-stack listener sees IPv4 peers), else itself.
   [[nodiscard]] SocketAddress unmapped() const noexcept;

@@ -28,8 +28,8 @@ struct Entry {
 
 // The getters throw Error(invalid_argument) that names the variable, its value and what is allowed. A
 // variable that is set but empty is refused too: it is more often a script's mistake than a wish.
-[[nodiscard]] std::optional<std::string> provider();
-[[nodiscard]] std::optional<std::string> device();
+[[nodiscard]] std::optional<std::string> provider_choice();
+[[nodiscard]] std::optional<std::string> device_choice();
 [[nodiscard]] std::optional<LogLevel> log_level();
 [[nodiscard]] std::optional<std::chrono::milliseconds> peer_timeout();
 // Folders; empty parts are ignored, and so is the whole variable in a setuid program.
