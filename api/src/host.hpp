@@ -21,6 +21,8 @@ class ProviderHost final : public provider::Host {
   [[nodiscard]] std::optional<std::string> variable(std::string_view full_name) const override;
   void random_bytes(std::span<std::byte> out) const override { fill_random(out); }
 
+  [[nodiscard]] const std::vector<std::string>& variables() const noexcept { return variables_; }
+
   // For the core's own tokens. Throws Error(system_error).
   static void fill_random(std::span<std::byte> out);
 

@@ -1,0 +1,66 @@
+#include "survey.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "text.hpp"
+
+namespace weft::core {
+
+Surveyed survey(const std::string& name) {
+  const Plugin plugin = PluginLoader::instance().load(name);
+  Surveyed result;
+  result.report.name = plugin.name;
+  result.report.version = plugin.version;
+  result.report.path = plugin.path;
+  result.report.loaded = plugin.is_loaded();
+  result.report.reason = plugin.reason;
+  if (!plugin.is_loaded()) return result;
+  result.is_decorator = plugin.provider->is_decorator();
+  try {
+    result.report.fabrics = plugin.provider->probe(*plugin.host);
+  } catch (const std::exception& error) {
+    // Not allowed, but a plug-in that breaks this rule must not take the others with it.
+    FabricReport failed;
+    failed.reason = fmt::format("its probe failed: {}", error.what());
+    result.report.fabrics.push_back(std::move(failed));
+  }
+  return result;
+}
+
+std::vector<Surveyed> survey_all() {
+  std::vector<Surveyed> result;
+  for (const Plugin& plugin : PluginLoader::instance().find()) result.push_back(survey(plugin.name));
+  return result;
+}
+
+std::string reason_not_to_run(const ProviderReport& report) {
+  if (!report.loaded) return report.reason;
+  std::vector<std::string> reasons;
+  for (const FabricReport& fabric : report.fabrics) {
+    if (fabric.usable) continue;
+    const std::string reason = fabric.reason.empty() ? "it gives no reason" : fabric.reason;
+    std::string text = fabric.name.empty() ? reason : fmt::format("{}: {}", fabric.name, reason);
+    if (std::find(reasons.begin(), reasons.end(), text) == reasons.end()) reasons.push_back(std::move(text));
+  }
+  return joined(reasons, "; ", "it reports no fabric");
+}
+
+std::string summary(const Surveyed& surveyed) {
+  const ProviderReport& report = surveyed.report;
+  if (!report.loaded) return "cannot run: " + report.reason;
+  if (surveyed.is_decorator) return "decorator";
+  std::vector<std::string> names;
+  bool is_usable = false;
+  for (const FabricReport& fabric : report.fabrics) {
+    if (!fabric.usable) continue;
+    is_usable = true;
+    const bool is_listed = std::find(names.begin(), names.end(), fabric.name) != names.end();
+    if (!fabric.name.empty() && !is_listed) names.push_back(fabric.name);
+  }
+  if (!is_usable) return "cannot run: " + reason_not_to_run(report);
+  return names.empty() ? "can run" : "can run: " + joined(names);
+}
+
+}  // namespace weft::core

@@ -1,0 +1,28 @@
+// What exists on this machine, for discovery, for automatic choice and for errors.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "plugin_loader.hpp"
+#include "weft/discovery.hpp"
+
+namespace weft::core {
+
+struct Surveyed {
+  ProviderReport report;
+  bool is_decorator = false;
+};
+
+// Loads the plug-in and asks it. Never throws for one that cannot run.
+[[nodiscard]] Surveyed survey(const std::string& name);
+// All that are found.
+[[nodiscard]] std::vector<Surveyed> survey_all();
+
+// "can run", "can run: a, b", "cannot run: REASON", "decorator".
+[[nodiscard]] std::string summary(const Surveyed& surveyed);
+
+// Why no fabric of the provider can run, in one phrase.
+[[nodiscard]] std::string reason_not_to_run(const ProviderReport& report);
+
+}  // namespace weft::core
