@@ -63,11 +63,12 @@ void print_summary(const std::vector<RowResult>& rows, const ReportHost& host) {
   }
   fmt::print("\n{}\n", table_legend());
   fmt::print(
-      "Machine: {}, {} cores, {}; client on core {}, server on core {}. Cores were {} (half a round trip "
-      "through\n"
-      "shared memory {:.2f} us). Compiled with {}, {}.\n",
+      "Machine: {}, {} cores, {}; client on core {}, server on core {}.\n"
+      "The two cores were {}: half a round trip through shared memory took {:.2f} us ({:.2f} to {:.2f}).\n"
+      "Compiled with {}, {}.\n",
       host.machine.processor, host.machine.processors, host.machine.kernel, host.cores.client,
-      host.cores.server, state_text(probes), median(probes), host.machine.compiler, host.machine.build);
+      host.cores.server, state_text(probes), median(probes), quantile(probes, 0), quantile(probes, 1),
+      host.machine.compiler, host.machine.build);
   if (unresolved > 0) {
     fmt::print(
         "{} of {} ratios are not resolved; --seconds {:.0f} may settle them, so may a quieter machine.\n",
@@ -105,8 +106,10 @@ int compare(const std::vector<std::string>& arguments) {
     const Clock::duration left = start + total - Clock::now();
     const ContestPlan plan{host.cores, Clock::now() + left / static_cast<int>(jobs.size() - i),
                            [&] { progress.tick(); }};
-    rows.push_back(run_contest(job.provider, job.workload, weft_contender(job.provider),
-                               find_baseline(job.provider), plan));
+    const std::optional<Contender> native = find_baseline(job.provider);
+    const bool swap = options->against_itself && native;
+    const Contender contender = swap ? *native : weft_contender(job.provider);
+    rows.push_back(run_contest(job.provider, job.workload, contender, native, plan));
     all_ran = all_ran && rows.back().weft_problem.empty();
     progress.clear();
     fmt::print("{}", table_row(rows.back()));

@@ -58,6 +58,9 @@ po::options_description options() {
            "to {}, bandwidths from there on",
            size_text(rate_size_limit))
            .c_str())  //
+      ("against-itself",
+       "measure the bare fabric against itself: every ratio should be 1, what it is off by is the "
+       "error of the method on this machine")  //
       ("json", po::value<std::string>()->value_name("FILE"),
        "also write all figures, with every pair, to FILE");
   return description;
@@ -93,6 +96,7 @@ std::optional<CompareOptions> parse_compare_options(const std::vector<std::strin
   }
   CompareOptions result;
   result.seconds = seconds_of(values);
+  result.against_itself = values.count("against-itself") != 0;
   result.providers = list_of(values, "providers");
   std::vector<std::size_t> sizes;
   for (const std::string& text : list_of(values, "sizes")) sizes.push_back(parse_size(text));

@@ -13,7 +13,8 @@ struct CompareOptions {
   double seconds = 60;                 ///< For the whole run.
   std::vector<std::string> providers;  ///< Empty: all that can run here.
   std::vector<Workload> workloads;
-  std::string json_file;  ///< Empty: none.
+  bool against_itself = false;  ///< The bare side takes weft's place too.
+  std::string json_file;        ///< Empty: none.
 };
 
 /// Nothing when only help was asked for (it has been printed). Throws std::exception types with a sentence to

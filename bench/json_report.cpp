@@ -32,7 +32,7 @@ Json host_json(const ReportHost& host, const std::vector<RowResult>& rows) {
           {"client_core", host.cores.client},
           {"server_core", host.cores.server},
           {"seconds", host.seconds},
-          {"state", probes.empty() ? "unknown" : state_text(probes)},
+          {"state", state_text(probes)},
           {"shared_memory_half_round_trip_us", {{"median", median(probes)}, {"all", probes}}}};
 }
 

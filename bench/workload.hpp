@@ -22,6 +22,7 @@ enum class Level {
 /// How the bare baseline hands its messages to the fabric.
 enum class NativeKind {
   same_work,             ///< As many calls as the weft side makes posts.
+  pieces,                ///< In pieces of 64 KiB, whatever the size of the messages.
   coalescing,            ///< A whole batch of messages in one call.
   one_call_per_message,  ///< One call for each message although weft posts batches.
 };

@@ -10,7 +10,7 @@
 
 namespace perf::sockets {
 
-/// Large transfers go in pieces of this size: larger calls fall out of the cache.
+/// Large transfers go in pieces of this size, unless a workload asks for whole messages.
 inline constexpr std::size_t piece_size = 64 * 1024;
 
 [[noreturn]] void throw_socket_error(const char* what, int error);
@@ -37,12 +37,11 @@ class Connection {
   Connection() = default;
   explicit Connection(Descriptor socket);
 
-  /// Sends all bytes, spinning while the socket is full.
-  void send(const void* data, std::size_t length) {
+  /// Sends all bytes, at most `piece` per call, spinning while the socket is full.
+  void send(const void* data, std::size_t length, std::size_t piece = piece_size) {
     const auto* at = static_cast<const std::byte*>(data);
     while (length > 0) {
-      const ssize_t sent =
-          ::send(socket_.number(), at, length < piece_size ? length : piece_size, MSG_NOSIGNAL);
+      const ssize_t sent = ::send(socket_.number(), at, length < piece ? length : piece, MSG_NOSIGNAL);
       if (sent > 0) {
         at += sent;
         length -= static_cast<std::size_t>(sent);
@@ -52,11 +51,11 @@ class Connection {
     }
   }
 
-  /// Receives exactly `length` bytes, spinning until they are there.
-  void receive(void* data, std::size_t length) {
+  /// Receives exactly `length` bytes, at most `piece` per call, spinning until they are there.
+  void receive(void* data, std::size_t length, std::size_t piece = piece_size) {
     auto* at = static_cast<std::byte*>(data);
     while (length > 0) {
-      const std::size_t got = receive_some(at, length < piece_size ? length : piece_size);
+      const std::size_t got = receive_some(at, length < piece ? length : piece);
       at += got;
       length -= got;
     }

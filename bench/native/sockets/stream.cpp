@@ -13,12 +13,19 @@ namespace {
 // belong.
 constexpr std::size_t counted_in_chunks = 4096;
 
+std::size_t piece_of(const Workload& workload) {
+  return workload.native_kind == NativeKind::pieces ? piece_size : workload.size * workload.batch;
+}
+
 std::size_t slots(const Workload& workload) { return std::max(workload.depth, workload.batch); }
 
 class StreamServer final : public ServerRole {
  public:
   explicit StreamServer(const Workload& workload)
-      : size_(workload.size), buffer_(workload.size, slots(workload)), chunk_(piece_size + workload.size) {}
+      : size_(workload.size),
+        piece_(piece_of(workload)),
+        buffer_(workload.size, slots(workload)),
+        chunk_(piece_size + workload.size) {}
 
   std::string address() const override { return listener_.address(); }
   void accept() override { connection_ = listener_.accept(); }
@@ -47,12 +54,13 @@ class StreamServer final : public ServerRole {
 
   void receive_in_place(std::uint64_t operations) {
     for (std::uint64_t number = 0; number < operations; ++number) {
-      connection_.receive(buffer_.slot(number), size_);
+      connection_.receive(buffer_.slot(number), size_, piece_);
       check_stamp(buffer_.slot(number), number);
     }
   }
 
   std::size_t size_;
+  std::size_t piece_;
   SlotBuffer buffer_;
   std::vector<std::byte> chunk_;
   Listener listener_;
@@ -63,6 +71,7 @@ class StreamClient final : public ClientRole {
  public:
   StreamClient(const Workload& workload, const std::string& address)
       : messages_per_call_(workload.native_kind == NativeKind::one_call_per_message ? 1 : workload.batch),
+        piece_(piece_of(workload)),
         buffer_(workload.size, slots(workload) / workload.batch * workload.batch),
         connection_(connect_to(address)) {}
 
@@ -73,7 +82,7 @@ class StreamClient final : public ClientRole {
     const auto start = RoundTripClock::Clock::now();
     for (std::uint64_t number = 0; number < operations; number += messages_per_call_) {
       for (std::uint32_t i = 0; i < messages_per_call_; ++i) stamp(buffer_.slot(number + i), number + i);
-      connection_.send(buffer_.slot(number), messages_per_call_ * buffer_.slot_size());
+      connection_.send(buffer_.slot(number), messages_per_call_ * buffer_.slot_size(), piece_);
     }
     char done = 0;
     connection_.receive(&done, 1);
@@ -83,6 +92,7 @@ class StreamClient final : public ClientRole {
 
  private:
   std::uint32_t messages_per_call_;
+  std::size_t piece_;
   SlotBuffer buffer_;
   Connection connection_;
 };
