@@ -1,0 +1,58 @@
+#include "harness/clock.hpp"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <thread>
+
+namespace conformance {
+namespace {
+
+constexpr Duration tick = 5ms;
+constexpr Duration usual_lateness = 1ms;
+// One thread that is late stands for several that are: both sides, their helpers, the kernel's.
+constexpr int stretch = 4;
+
+std::atomic<std::int64_t> stall{0};
+
+[[noreturn]] void watch() {
+  pthread_setname_np(pthread_self(), "canary");
+  while (true) {
+    const auto begin = Clock::now();
+    std::this_thread::sleep_for(tick);
+    const Duration late = Clock::now() - begin - tick;
+    if (late > usual_lateness) stall.fetch_add(late.count(), std::memory_order_relaxed);
+  }
+}
+
+}  // namespace
+
+void start_canary() { std::thread(watch).detach(); }
+
+Duration stall_so_far() { return Duration(stall.load(std::memory_order_relaxed)); }
+
+Deadline::Deadline(Duration from_now)
+    : begin_(Clock::now()), length_(from_now), stall_at_begin_(stall_so_far()) {}
+
+Clock::time_point Deadline::end() const {
+  return begin_ + length_ + stretch * (stall_so_far() - stall_at_begin_);
+}
+
+bool Deadline::passed() const { return Clock::now() >= end(); }
+
+Duration Deadline::left() const {
+  const Duration left = end() - Clock::now();
+  return left.count() > 0 ? left : Duration::zero();
+}
+
+Stopwatch::Stopwatch() : begin_(Clock::now()), stall_at_begin_(stall_so_far()) {}
+
+Duration Stopwatch::elapsed() const { return Clock::now() - begin_; }
+
+Duration Stopwatch::without_stalls() const {
+  return elapsed() - stretch * (stall_so_far() - stall_at_begin_);
+}
+
+void pause(Duration time) { std::this_thread::sleep_for(time); }
+
+}  // namespace conformance

@@ -1,0 +1,56 @@
+#include "harness/options.hpp"
+
+#include <boost/program_options.hpp>
+#include <iostream>
+#include <random>
+#include <stdexcept>
+
+namespace conformance {
+
+bool parse_options(int argc, char** argv, Options& options) {
+  namespace po = boost::program_options;
+  std::string threads;
+  po::options_description description(
+      "weft-conformance [options]: checks providers against the contract, rule by rule.\n"
+      "Ends with a matrix; exit status 0 only when nothing failed and nothing was left out.\n"
+      "GoogleTest's options (--gtest_filter and others) work too.\n\nOptions");
+  auto add = description.add_options();
+  add("help,h", "this text");
+  add("provider", po::value(&options.providers)->composing()->value_name("NAME[:FABRIC]"),
+      "a provider to check; may be given several times. Default: everything that can run here");
+  add("plugin", po::value(&options.plugins)->composing()->value_name("PATH"),
+      "a provider's shared object outside the usual folders; its folder is added to WEFT_PROVIDER_PATH");
+  add("rule", po::value(&options.rules)->composing()->value_name("RULE"),
+      "only this rule (ORD-1) or section (ORD); may be given several times");
+  add("threads", po::value(&threads)->default_value("safe")->value_name("safe|single|both"), "thread modes");
+  add("quick", po::bool_switch(&options.quick), "the short form: every rule that has a test, in two minutes");
+  add("long", po::bool_switch(&options.long_run), "also what takes minutes or much memory");
+  add("seed", po::value(&options.seed)->value_name("NUMBER"),
+      "replays a run; default: another one each time");
+  add("list", po::bool_switch(&options.list), "lists the tests with their rules");
+  add("json", po::value(&options.json)->value_name("FILE"), "writes the results there");
+  add("in-process", po::bool_switch(&options.in_process),
+      "runs tests in this process, for a debugger; a crash or a hang then ends the run");
+
+  po::variables_map given;
+  try {
+    po::store(po::parse_command_line(argc, argv, description), given);
+    po::notify(given);
+  } catch (const po::error& error) {
+    throw std::runtime_error(std::string(error.what()) + "; see --help");
+  }
+  if (given.contains("help")) {
+    std::cout << description << '\n';
+    return false;
+  }
+  if (threads != "safe" && threads != "single" && threads != "both") {
+    throw std::runtime_error("--threads is '" + threads + "'; it can be safe, single or both");
+  }
+  if (options.quick && options.long_run) throw std::runtime_error("--quick and --long exclude each other");
+  options.safe = threads != "single";
+  options.single = threads != "safe";
+  if (!given.contains("seed")) options.seed = std::random_device{}();
+  return true;
+}
+
+}  // namespace conformance

@@ -1,0 +1,27 @@
+// What the kernel knows about processes: for leak checks, and for telling where a hung test stands.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace conformance {
+
+struct Holdings {
+  std::size_t descriptors = 0;
+  std::size_t threads = 0;
+};
+[[nodiscard]] Holdings holdings_of_this_process();
+// One line per open descriptor, for the text of a failure.
+[[nodiscard]] std::string open_descriptors();
+[[nodiscard]] std::size_t resident_bytes(pid_t process = 0);
+// Processor time used so far by this process, in nanoseconds.
+[[nodiscard]] long long processor_time();
+
+[[nodiscard]] std::vector<pid_t> members_of_group(pid_t group);
+// Where every thread of the process stands; with gdb's stacks where gdb is installed.
+[[nodiscard]] std::string stacks_of(pid_t process);
+
+}  // namespace conformance
