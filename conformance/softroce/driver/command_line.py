@@ -2,15 +2,16 @@
 import argparse
 import os
 import selectors
+import signal
 import socket
 import sys
 
 from . import host, relay
-from .errors import SoftroceError, status_tool_failed
+from .errors import Interrupted, SoftroceError, status_tool_failed, stop_signals
 from .folder import find_running
 from .kernel import get_kernel
 from .packages import require, run_needs
-from .session import Session, report, tool_failed
+from .session import Session
 from .terminal import RawTerminal
 
 run_help = """Runs COMMAND in a guest whose kernel has Soft-RoCE, over this machine's own files, and returns its exit
@@ -21,8 +22,7 @@ SOFTROCE_OUT."""
 
 
 def parser():
-    top = argparse.ArgumentParser(prog="softroce", description=__import__(__package__).__doc__ and
-                                  "Real RDMA verbs on a machine without RDMA hardware.")
+    top = argparse.ArgumentParser(prog="softroce", description="Real RDMA verbs on a machine without RDMA hardware.")
     commands = top.add_subparsers(dest="action", required=True, metavar="ACTION")
     run = commands.add_parser("run", help="run a command in one guest or two", description=run_help)
     run.add_argument("--hosts", type=int, choices=(1, 2), default=1, help="number of guests (default 1)")
@@ -60,15 +60,28 @@ def parser():
 def main(arguments):
     options = parser().parse_args(arguments)
     try:
+        for number in stop_signals:
+            signal.signal(number, on_signal)
         return actions[options.action](options)
     except SoftroceError as error:
-        return tool_failed(error)
-    except KeyboardInterrupt:
-        return 130
+        report(str(error).rstrip())
+        return status_tool_failed
+    except Interrupted as stop:
+        report(str(stop))
+        return 128 + stop.signal_number
     except BrokenPipeError:
         # Whoever read our output went away; keep Python from complaining when it closes the stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         return status_tool_failed
+
+
+def on_signal(number, frame):
+    raise Interrupted(number)
+
+
+def report(text):
+    sys.stderr.write(f"softroce: {text}\n")
+    sys.stderr.flush()
 
 
 def run(options):

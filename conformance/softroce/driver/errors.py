@@ -1,5 +1,9 @@
 """The two ways a run can end that are not the command's own exit status."""
 
+import signal
+
+# Each ends a run in good order.
+stop_signals = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 # The command's own status is passed through; these are the tool's, chosen as `timeout` and `docker run` do.
 status_time_limit = 124
 status_tool_failed = 125

@@ -4,11 +4,10 @@ import random
 import selectors
 import signal
 import socket
-import sys
 import time
 
 from . import accelerator, relay
-from .errors import Interrupted, SoftroceError, status_time_limit, status_tool_failed
+from .errors import SoftroceError, status_time_limit, stop_signals
 from .folder import Folder
 from .guest import Guest, machine_arguments
 from .output import Output, write_all
@@ -40,24 +39,13 @@ class Session:
 
     def run(self):
         """Runs the command in every guest; returns the exit status for the caller."""
-        previous = {number: signal.signal(number, self.on_signal)
-                    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
         try:
             self.start()
             return self.loop()
-        except Interrupted as stop:
-            self.say(str(stop))
-            return 128 + stop.signal_number
         finally:
-            for number in previous:
+            for number in stop_signals:
                 signal.signal(number, signal.SIG_IGN)  # nothing may cut the cleaning short
             self.end()
-            for number, handler in previous.items():
-                signal.signal(number, handler)
-
-    @staticmethod
-    def on_signal(number, frame):
-        raise Interrupted(number)
 
     def start(self):
         options = self.options
@@ -311,12 +299,3 @@ def write_shell(guest, data):
         pass
     channel.setblocking(False)
 
-
-def report(text):
-    sys.stderr.write(f"softroce: {text}\n")
-    sys.stderr.flush()
-
-
-def tool_failed(error):
-    report(str(error).rstrip())
-    return status_tool_failed

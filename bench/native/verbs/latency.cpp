@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <array>
+
+#include "measure.hpp"
+#include "ticks.hpp"
+
+namespace weft::native {
+namespace {
+
+constexpr unsigned int signaled = IBV_SEND_SIGNALED;
+
+// The first operations fault pages in and warm caches: they are made but not counted.
+std::uint64_t warm_up(const Work& work) { return std::min<std::uint64_t>(work.operations / 10, 100); }
+
+// Posts one request at a time, asking for a completion now and then and taking it when nothing is urgent.
+class SingleSender {
+ public:
+  SingleSender(Link& link, const Work& work, std::uint64_t total) : link_(link), work_(work), total_(total) {
+    link_.prepare(request_, segment_, 0);
+  }
+
+  void post() {
+    ++posted_;
+    const bool signal = posted_ % work_.signal_interval() == 0 || posted_ == total_;
+    request_.wr_id = posted_;
+    request_.send_flags = link_.inline_flag() | (signal ? signaled : 0U);
+    if (signal) ++signals_;
+    link_.post(&request_);
+  }
+  // Called after a post, while the message is under way.
+  void take_completions() {
+    if (signals_ == taken_) return;
+    taken_ += static_cast<std::uint64_t>(link_.poll_sends(completions_));
+  }
+  void drain() {
+    while (signals_ != taken_) {
+      take_completions();
+      link_.idle();
+    }
+  }
+  [[nodiscard]] std::uint64_t doorbells() const { return posted_; }
+  [[nodiscard]] std::uint64_t signals() const { return signals_; }
+
+ private:
+  Link& link_;
+  const Work& work_;
+  std::uint64_t total_;
+  std::uint64_t posted_ = 0;
+  std::uint64_t signals_ = 0;
+  std::uint64_t taken_ = 0;
+  ibv_send_wr request_{};
+  ibv_sge segment_{};
+  std::array<ibv_wc, 4> completions_{};
+};
+
+// Waits for the peer's messages; gives receives back in chunks, after the answer has gone.
+class MessageWaiter {
+ public:
+  explicit MessageWaiter(Link& link) : link_(link) {}
+
+  void wait() {
+    while (link_.poll_receives(completion_) == 0) link_.idle();
+    ++used_;
+  }
+  void give_back() {
+    if (used_ < Link::receive_chunk) return;
+    link_.post_receives(Link::receive_chunk);
+    used_ = 0;
+  }
+  void give_back_all() {
+    if (used_ > 0) link_.post_receives(used_);
+    used_ = 0;
+  }
+
+ private:
+  Link& link_;
+  std::uint32_t used_ = 0;
+  std::array<ibv_wc, 1> completion_{};
+};
+
+// A plain write shows itself only in memory: each carries a number in its last byte that differs from the one
+// before.
+class WriteWaiter {
+ public:
+  WriteWaiter(Link& link, const Work& work)
+      : link_(link), mark_(&link.target()[work.size - 1]), source_(&link.source()[work.size - 1]) {
+    *mark_ = 0;
+  }
+
+  static std::uint8_t number(std::uint64_t sequence) { return static_cast<std::uint8_t>(sequence % 255 + 1); }
+  void stamp(std::uint64_t sequence) { *source_ = number(sequence); }
+  void wait(std::uint64_t sequence) {
+    while (*mark_ != number(sequence)) link_.idle();
+  }
+
+ private:
+  Link& link_;
+  volatile std::uint8_t* mark_;
+  std::uint8_t* source_;
+};
+
+void keep_time(std::vector<double>& spans, std::uint64_t sequence, std::uint64_t warm, std::uint64_t span) {
+  if (sequence >= warm) spans.push_back(static_cast<double>(span));
+}
+
+}  // namespace
+
+Measured initiate_latency(Link& link, const Work& work) {
+  const std::uint64_t warm = warm_up(work);
+  const std::uint64_t total = warm + work.operations;
+  Measured measured;
+  measured.latencies_us.reserve(work.operations);
+  SingleSender sender(link, work, total);
+  const TickScale scale;
+  if (consumes_receive(work.operation)) {
+    MessageWaiter waiter(link);
+    for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
+      const std::uint64_t start = ticks();
+      sender.post();
+      sender.take_completions();
+      waiter.wait();
+      keep_time(measured.latencies_us, sequence, warm, ticks() - start);
+      waiter.give_back();
+    }
+    waiter.give_back_all();
+  } else if (work.operation == Operation::write) {
+    WriteWaiter waiter(link, work);
+    for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
+      waiter.stamp(sequence);
+      const std::uint64_t start = ticks();
+      sender.post();
+      sender.take_completions();
+      waiter.wait(sequence);
+      keep_time(measured.latencies_us, sequence, warm, ticks() - start);
+    }
+  } else {
+    ibv_send_wr request{};
+    ibv_sge segment{};
+    std::array<ibv_wc, 1> completion{};
+    link.prepare(request, segment, 0);
+    request.send_flags = IBV_SEND_SIGNALED;
+    for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
+      const std::uint64_t start = ticks();
+      link.post(&request);
+      while (link.poll_sends(completion) == 0) link.idle();
+      keep_time(measured.latencies_us, sequence, warm, ticks() - start);
+    }
+    measured.doorbells = measured.signals = total;
+  }
+  const double factor = scale.microseconds_per_tick() / (answers_itself(work.operation) ? 1 : 2);
+  for (double& span : measured.latencies_us) span *= factor;
+  sender.drain();
+  measured.doorbells += sender.doorbells();
+  measured.signals += sender.signals();
+  return measured;
+}
+
+void answer_latency(Link& link, const Work& work) {
+  if (answers_itself(work.operation)) return;
+  const std::uint64_t total = warm_up(work) + work.operations;
+  SingleSender sender(link, work, total);
+  if (consumes_receive(work.operation)) {
+    MessageWaiter waiter(link);
+    for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
+      waiter.wait();
+      sender.post();
+      sender.take_completions();
+      waiter.give_back();
+    }
+    waiter.give_back_all();
+  } else {
+    WriteWaiter waiter(link, work);
+    for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
+      waiter.wait(sequence);
+      waiter.stamp(sequence);
+      sender.post();
+      sender.take_completions();
+    }
+  }
+  sender.drain();
+}
+
+}  // namespace weft::native

@@ -1,0 +1,93 @@
+// One side of a connected queue pair, with its buffer and what the peer granted. The two sides of a
+// measurement each hold one.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <cstdlib>
+#include <memory>
+#include <span>
+
+#include "exchange.hpp"
+#include "verbs_objects.hpp"
+#include "work.hpp"
+
+namespace weft::native {
+
+class Link {
+ public:
+  // Connects directly: numbers and GIDs go over `exchange`, as perftest does it.
+  Link(Device& device, Exchange& exchange, const Work& work);
+
+  // Sent from, written from, read into.
+  [[nodiscard]] std::span<std::uint8_t> source() { return {memory_.get(), half_size_}; }
+  // Received to, written to by the peer, read by the peer.
+  [[nodiscard]] std::span<std::uint8_t> target() { return {memory_.get() + half_size_, half_size_}; }
+  // Small operations take turns over the cache lines of one page, large ones use one place again and again,
+  // so that the memory behind them stays in the cache, as in perftest.
+  [[nodiscard]] std::uint64_t slot_count() const { return slot_count_; }
+  [[nodiscard]] std::uint64_t slot_offset(std::uint64_t sequence) const {
+    return sequence % slot_count_ * stride_;
+  }
+  // Fills in a request of `work.operation` for the slot of `sequence`, all but flags and chain.
+  void prepare(ibv_send_wr& request, ibv_sge& segment, std::uint64_t sequence) const;
+  // Flag for payloads that travel inside the request: no second fetch of the data, no buffer to wait for.
+  [[nodiscard]] unsigned int inline_flag() const { return inline_flag_; }
+
+  // Posts `first` and what is chained to it in one call.
+  void post(ibv_send_wr* first);
+  // Hands `count` receives to the queue pair in one call, at most `receive_chunk`.
+  void post_receives(std::uint32_t count);
+  [[nodiscard]] std::uint32_t receive_depth() const { return receive_depth_; }
+
+  // Polls; throws on an error completion. Returns how many entries of the result are filled.
+  [[nodiscard]] int poll_sends(std::span<ibv_wc> completions) { return poll(send_queue_.get(), completions); }
+  [[nodiscard]] int poll_receives(std::span<ibv_wc> completions) {
+    return poll(receive_queue_.get(), completions);
+  }
+  // For spinning loops: throws when the peer has gone, looking once in many calls.
+  void idle() {
+    if ((++idle_count_ & 0xffff) == 0) exchange_.check_peer();
+  }
+
+  static constexpr std::uint32_t receive_chunk = 32;
+
+ private:
+  int poll(ibv_cq* queue, std::span<ibv_wc> completions);
+  void create_queue_pair(Device& device, const Work& work);
+  void connect(const Device& device, Exchange& exchange);
+
+  struct Free {
+    void operator()(std::uint8_t* memory) const noexcept { std::free(memory); }
+  };
+  struct Grant {
+    std::uint64_t address;
+    std::uint32_t key;
+    std::uint32_t queue_pair_number;
+    std::uint32_t packet_sequence;
+    std::uint32_t local_identifier;
+    std::uint32_t outstanding_reads;
+    std::uint32_t path_mtu;
+    ibv_gid gid;
+  };
+
+  Exchange& exchange_;
+  Operation operation_;
+  std::uint64_t size_;
+  std::uint64_t stride_;
+  std::uint64_t slot_count_;
+  std::uint64_t half_size_;
+  std::uint32_t receive_depth_;
+  unsigned int inline_flag_ = 0;
+  std::uint64_t idle_count_ = 0;
+  std::unique_ptr<std::uint8_t, Free> memory_;
+  MemoryRegion region_;
+  CompletionQueue send_queue_;
+  CompletionQueue receive_queue_;
+  QueuePair queue_pair_;
+  Grant peer_{};
+  std::array<ibv_recv_wr, receive_chunk> receive_requests_{};
+  ibv_sge receive_segment_{};
+};
+
+}  // namespace weft::native
