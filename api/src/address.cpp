@@ -69,12 +69,12 @@ std::optional<SocketAddress> SocketAddress::from_numeric(std::string_view host, 
   if (!needs_scope(v6.sin6_addr)) {
     throw Error(Status::invalid_argument,
                 fmt::format("{}: only link-local addresses (fe80::...) have a scope; write {} without {}",
-                            in_quotes(host), in_quotes(number), in_quotes(host.substr(percent))));
+                            quoted(host), quoted(number), quoted(host.substr(percent))));
   }
   v6.sin6_scope_id = scope_index(scope);
   if (v6.sin6_scope_id == 0) {
     throw Error(Status::invalid_argument, fmt::format("{}: this host has no interface {}; its interfaces: {}",
-                                                      in_quotes(host), in_quotes(scope), list_interfaces()));
+                                                      quoted(host), quoted(scope), list_interfaces()));
   }
   return result;
 }

@@ -71,7 +71,7 @@ void warn_about_misspelt_exclusions(const Selection& selection, const std::vecto
   for (const ProviderName& excluded : selection.excluded) {
     if (std::find(names.begin(), names.end(), excluded.name) != names.end()) continue;
     log(LogLevel::warning, "{} excludes {}, which does not exist here{}; existing: {}", selection.source,
-        in_quotes(excluded.name), suggestion(excluded.name, names), joined(names));
+        quoted(excluded.name), suggestion(excluded.name, names), joined(names));
   }
 }
 

@@ -107,7 +107,7 @@ std::vector<SocketAddress> with_scope(const std::map<std::string, Interface>& in
 [[noreturn]] void refuse(Status code, std::string_view device, std::string_view why,
                          const std::map<std::string, Interface>& interfaces) {
   throw Error(code, fmt::format("device {}: {}; name one of this host's interfaces or addresses: {}",
-                                in_quotes(device), why, list_text(interfaces)));
+                                quoted(device), why, list_text(interfaces)));
 }
 
 }  // namespace

@@ -39,9 +39,9 @@ constexpr std::string_view log_name = entries[3].name;
 constexpr std::string_view timeout_name = entries[4].name;
 
 [[noreturn]] void refuse(std::string_view name, std::string_view value, std::string_view allowed) {
-  throw Error(Status::invalid_argument,
-              fmt::format("the environment variable {} is {}; allowed: {}, or unset", name, in_quotes(value),
-                          allowed));
+  throw Error(
+      Status::invalid_argument,
+      fmt::format("the environment variable {} is {}; allowed: {}, or unset", name, quoted(value), allowed));
 }
 
 std::optional<std::string> non_empty(std::string_view name, std::string_view allowed) {

@@ -24,7 +24,7 @@ std::optional<std::string> ProviderHost::variable(std::string_view full_name) co
     throw Error(Status::invalid_argument,
                 fmt::format("provider {} reads the environment variable {} without listing it; add it to "
                             "Provider::variables() (it lists: {})",
-                            provider_name_, in_quotes(full_name), joined(variables_)));
+                            provider_name_, quoted(full_name), joined(variables_)));
   }
   return environment::value(full_name);
 }

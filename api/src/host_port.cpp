@@ -18,7 +18,7 @@ constexpr std::size_t longest_name = 253;  // of a DNS name
               fmt::format("the address {} is not usable: {}; expected host:port, for instance "
                           "\"node7.example:7471\", \"10.0.0.1:7471\", \"[::1]:7471\", "
                           "\"[fe80::1%eth0]:7471\", or \":7471\" to listen on all addresses",
-                          in_quotes(value), why));
+                          quoted(value), why));
 }
 
 std::uint16_t read_port(std::string_view value, std::string_view text) {
@@ -27,7 +27,7 @@ std::uint16_t read_port(std::string_view value, std::string_view text) {
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, port);
   if (error != std::errc() || stopped != end) {
-    refuse(value, fmt::format("{} is no port (0 to 65535)", in_quotes(text)));
+    refuse(value, fmt::format("{} is no port (0 to 65535)", quoted(text)));
   }
   return port;
 }
@@ -45,11 +45,11 @@ void check_name(std::string_view value, std::string_view name) {
   const auto bad = std::find_if_not(name.begin(), name.end(), is_allowed);
   if (bad != name.end()) {
     refuse(value,
-           fmt::format("the character {} cannot be in a host name", in_quotes(std::string_view(&*bad, 1))));
+           fmt::format("the character {} cannot be in a host name", quoted(std::string_view(&*bad, 1))));
   }
   // "10.0.0.256" and "127.1" are meant as numbers; a resolver would ask the network for them, or guess.
   if (std::all_of(name.begin(), name.end(), [&](char c) { return is_digit(c) || c == '.'; })) {
-    refuse(value, fmt::format("{} is no IPv4 address (four numbers of 0 to 255)", in_quotes(name)));
+    refuse(value, fmt::format("{} is no IPv4 address (four numbers of 0 to 255)", quoted(name)));
   }
 }
 
@@ -72,11 +72,11 @@ HostPort parse_host_port(std::string_view text) {
     result.port = read_port(text, rest.substr(1));
     const auto address = SocketAddress::from_numeric(result.host, result.port);
     if (!address || address->family() != AF_INET6) {
-      refuse(text, fmt::format("{} is no IPv6 address", in_quotes(result.host)));
+      refuse(text, fmt::format("{} is no IPv6 address", quoted(result.host)));
     }
     if (address->lacks_scope()) {
       refuse(text, fmt::format("{} is a link-local address and needs its interface, as in [{}%eth0]",
-                               in_quotes(result.host), result.host));
+                               quoted(result.host), result.host));
     }
     return result;
   }

@@ -116,7 +116,7 @@ OpenedChoice open_named(const Selection& selection, const provider::OpenRequest&
       return opened;
     } catch (const Error& error) {
       code.add(error.code());
-      failures.push_back(fmt::format("{}: {}", in_quotes(choice.to_string()), error.what()));
+      failures.push_back(fmt::format("{}: {}", quoted(choice.to_string()), error.what()));
       tried.push_back(choice.base.name);
     }
   }
@@ -137,13 +137,14 @@ void log_opening(const OpenedChoice& opened) {
 
 }  // namespace
 
-OpenedProvider open_provider(const ContextOptions& options) {
+OpenedProvider open_provider(const ContextOptions& options, provider::ContextEvents& events) {
   static_cast<void>(
       environment::log_level());  // a wrong value is an error here; logging itself must not throw
   warn_about_variables();
   const Selection selection = choose_selection(options);
   Wish wish;
   fill(wish, options);
+  wish.request.events = &events;
 
   OpenedChoice opened = selection.is_automatic() ? open_automatically(selection, wish.request)
                                                  : open_named(selection, wish.request);

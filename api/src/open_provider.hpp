@@ -8,6 +8,7 @@
 #include "address.hpp"
 #include "weft/context.hpp"
 #include "weft/provider/context.hpp"
+#include "weft/provider/provider.hpp"
 
 namespace weft::core {
 
@@ -20,8 +21,10 @@ struct OpenedProvider {
   std::chrono::milliseconds peer_timeout{};
 };
 
+// `events` must outlive the context; the provider may call it from the moment it opens.
+//
 // Opens what the options, else WEFT_PROVIDER, else the priorities choose; logs the lines of SEL-4. Throws
 // Error as Context::open.
-[[nodiscard]] OpenedProvider open_provider(const ContextOptions& options);
+[[nodiscard]] OpenedProvider open_provider(const ContextOptions& options, provider::ContextEvents& events);
 
 }  // namespace weft::core

@@ -62,8 +62,8 @@ std::vector<std::string> names_of(const std::vector<provider::Variable>& variabl
 void check_version(const std::string& path, std::uint32_t version) {
   if (version == provider::interface_version) return;
   throw Refusal{
-      fmt::format("{} is built for version {} of the provider interface and this weft ({}) has "
-                  "version {}, so it must be built again for it",
+      fmt::format("{} is built for version {} of the provider interface, but this weft ({}) has version {}: "
+                  "build it again for this weft",
                   path, version, weft::version(), provider::interface_version)};
 }
 
@@ -105,7 +105,7 @@ const provider::PluginDescriptor& read_descriptor(void* object, const std::strin
   check_version(path, descriptor->version);
   if (descriptor->name != name) {
     throw Refusal{fmt::format("{} calls its provider {}; the file must then be {}{}{}", path,
-                              in_quotes(descriptor->name), file_prefix, one_line(descriptor->name),
+                              core::quoted(descriptor->name), file_prefix, one_line(descriptor->name),
                               file_suffix)};
   }
   return *descriptor;
@@ -116,7 +116,7 @@ void check_variables(const Plugin& plugin) {
   for (const provider::Variable& variable : plugin.variables) {
     if (variable.name.starts_with(prefix)) continue;
     throw Refusal{fmt::format("{} lists the environment variable {}; those of provider {} start with {}",
-                              plugin.path, in_quotes(variable.name), plugin.name, prefix)};
+                              plugin.path, core::quoted(variable.name), plugin.name, prefix)};
   }
 }
 
@@ -172,15 +172,18 @@ void PluginLoader::look() {
     for (; !error && entry != files::directory_iterator(); entry.increment(error)) {
       const std::string name = name_of(entry->path());
       if (name.empty()) continue;
+      const std::string path = entry->path().string();
       if (!is_name(name)) {
-        log(LogLevel::warning,
-            "{} is passed over: {} is no provider's name (lower-case letters, digits, '-')",
-            entry->path().string(), in_quotes(name));
+        if (misnamed_.insert(path).second) {
+          log(LogLevel::warning,
+              "{} is passed over: {} is no provider's name (lower-case letters, digits, '-')", path,
+              core::quoted(name));
+        }
         continue;
       }
       Plugin plugin;
       plugin.name = name;
-      plugin.path = entry->path().string();
+      plugin.path = path;
       plugins_.try_emplace(name, std::move(plugin));  // the first folder wins
     }
   }

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,6 +50,7 @@ class PluginLoader {
 
   std::mutex mutex_;
   std::map<std::string, Plugin, std::less<>> plugins_;
+  std::set<std::string> misnamed_;  // files whose names were complained about
 };
 
 }  // namespace weft::core

@@ -58,13 +58,13 @@ OpenedChoice open_choice(const Choice& choice, const provider::OpenRequest& requ
     try {
       decorators.push_back(load_or_throw(name.name));
     } catch (const Error& error) {
-      throw Error(error.code(), fmt::format("decorator {}: {}", in_quotes(name.name), error.what()));
+      throw Error(error.code(), fmt::format("decorator {}: {}", quoted(name.name), error.what()));
     }
     if (!decorators.back().provider->is_decorator()) {
       throw Error(Status::invalid_argument,
                   fmt::format("{} is no decorator and cannot stand in front of '+'; alternatives are "
                               "separated by ','",
-                              in_quotes(name.name)));
+                              quoted(name.name)));
     }
   }
 

@@ -51,7 +51,7 @@ std::string failure_text(const HostPort& target, int code, int error_number) {
   const std::string why = code == EAI_SYSTEM ? system_text(error_number) : ::gai_strerror(code);
   std::string_view advice = "check the name, or give a numeric address";
   if (code == EAI_AGAIN) advice = "the name server did not answer: try again, or give a numeric address";
-  return fmt::format("cannot look up the host {}: {}; {}", in_quotes(target.host), why, advice);
+  return fmt::format("cannot look up the host {}: {}; {}", quoted(target.host), why, advice);
 }
 
 // The preferred family first, then by turns, each family in its own order: when one family does not work, the
@@ -134,7 +134,7 @@ void resolve(const HostPort& target, std::weak_ptr<void> asker, std::function<vo
   if (target.host.empty()) {
     answer(question, {Status::unreachable,
                       {},
-                      fmt::format("the address {} names no host to look up", in_quotes(target.to_string()))});
+                      fmt::format("the address {} names no host to look up", quoted(target.to_string()))});
     return;
   }
   if (const auto numeric = numeric_address(target)) {

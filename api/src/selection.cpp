@@ -27,7 +27,7 @@ struct Reader {
     if (result.name.empty()) refuse("a name is missing");
     if (colon != std::string_view::npos) {
       result.beneath = text.substr(colon + 1);
-      if (result.beneath.empty()) refuse(fmt::format("nothing follows the colon of {}", in_quotes(text)));
+      if (result.beneath.empty()) refuse(fmt::format("nothing follows the colon of {}", quoted(text)));
     }
     return result;
   }
@@ -68,7 +68,7 @@ bool Selection::excludes(std::string_view name, std::string_view fabric) const n
 
 Selection parse_selection(std::string_view text, std::string_view where) {
   Selection result;
-  result.source = fmt::format("{}={}", where, in_quotes(text));
+  result.source = fmt::format("{}={}", where, quoted(text));
   const Reader reader{result.source};
   std::string_view list = trimmed(text);
   if (list.empty()) reader.refuse("it is empty");

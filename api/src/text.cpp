@@ -49,7 +49,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string in_quotes(std::string_view value) {
+std::string quoted(std::string_view value) {
   std::string out = "\"";
   for (const char c : value.substr(0, longest_quote)) {
     if (c == '"' || c == '\\') {
@@ -98,7 +98,7 @@ std::string suggestion(std::string_view written, std::span<const std::string> ca
       best = &candidate;
     }
   }
-  return best == nullptr ? std::string() : fmt::format(" (did you mean {}?)", in_quotes(*best));
+  return best == nullptr ? std::string() : fmt::format(" (did you mean {}?)", quoted(*best));
 }
 
 std::string system_text(int error_number) { return std::generic_category().message(error_number); }

@@ -13,7 +13,7 @@ namespace weft::core {
 
 // The value as a user should see it: in double quotes, control characters and quotes escaped, cut after 200
 // characters. For everything that comes from outside (options, variables, peers).
-[[nodiscard]] std::string in_quotes(std::string_view value);
+[[nodiscard]] std::string quoted(std::string_view value);
 
 // The text with every control character replaced by an escape, so that it stays one line.
 [[nodiscard]] std::string one_line(std::string_view text);
