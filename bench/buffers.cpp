@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdlib>
-#include <new>
 
 namespace perf {
 
@@ -11,7 +10,10 @@ SlotBuffer::SlotBuffer(std::size_t size, std::size_t count) : size_(size), count
   constexpr std::size_t page = 4096;
   const std::size_t rounded = (size * count + page - 1) / page * page;
   storage_.reset(static_cast<std::byte*>(std::aligned_alloc(page, rounded)));
-  if (!storage_) throw std::bad_alloc();
+  if (!storage_) {
+    throw std::runtime_error(
+        fmt::format("no memory for {} messages of {} bytes; choose smaller --sizes", count, size));
+  }
   std::memset(storage_.get(), 1, rounded);
 }
 

@@ -10,15 +10,11 @@
 namespace perf {
 namespace {
 
-std::uint32_t window_of(const Workload& workload) {
-  return std::max(workload.depth, workload.batch) / workload.batch * workload.batch;
-}
-
 LinkPlan one_sided_plan(const std::string& provider, const Workload& workload) {
   LinkPlan plan{.provider = provider};
   plan.send_depth = std::max<std::uint32_t>(plan.send_depth, workload.depth);
   plan.target_size = workload.size;
-  plan.target_slots = window_of(workload);
+  plan.target_slots = window(workload);
   return plan;
 }
 
@@ -104,9 +100,9 @@ class ReadClient final : public ClientRole {
   ReadClient(const std::string& provider, const Workload& workload, const std::string& address)
       : link_(one_sided_plan(provider, workload)),
         times_each_(workload.metric == Metric::latency),
-        destination_(workload.size, window_of(workload)),
+        destination_(workload.size, window(workload)),
         region_(link_.register_buffer(destination_)),
-        requests_(window_of(workload)) {
+        requests_(window(workload)) {
     for (std::uint64_t slot = 0; slot < requests_.size(); ++slot) {
       segments_.push_back(region_.slice(destination_.offset(slot), workload.size));
     }

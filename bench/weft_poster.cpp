@@ -9,16 +9,12 @@ namespace {
 // that they cost little. One per message when the window is small.
 constexpr std::uint32_t signals_per_window = 16;
 
-std::uint32_t window_of(const Workload& workload) {
-  return std::max(workload.depth, workload.batch) / workload.batch * workload.batch;
-}
-
 }  // namespace
 
 BatchPoster::BatchPoster(WeftLink& link, const Workload& workload, weft::Operation operation)
     : link_(link),
       batch_(workload.batch),
-      depth_(window_of(workload)),
+      depth_(window(workload)),
       signal_every_(std::max(batch_, depth_ / signals_per_window)),
       source_(workload.size, depth_),
       region_(link.register_buffer(source_)),

@@ -122,6 +122,10 @@ std::string title(const Workload& workload) {
   return fmt::format("{} {}", to_string(workload.operation), to_string(workload.metric));
 }
 
+std::uint32_t window(const Workload& workload) {
+  return std::max(workload.depth, workload.batch) / workload.batch * workload.batch;
+}
+
 std::string size_text(std::size_t size) {
   constexpr std::size_t kibi = 1024;
   if (size >= kibi * kibi && size % (kibi * kibi) == 0) return fmt::format("{} MiB", size / (kibi * kibi));

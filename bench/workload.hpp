@@ -62,6 +62,9 @@ struct Workload {
 [[nodiscard]] std::vector<Workload> select_workloads(const std::vector<std::string>& operations,
                                                      const std::vector<std::size_t>& sizes);
 
+/// Operations outstanding at most, in whole batches: the number of slots a workload walks.
+[[nodiscard]] std::uint32_t window(const Workload& workload);
+
 /// Above this size a rate says less than a bandwidth, below it the reverse.
 inline constexpr std::size_t rate_size_limit = 4096;
 

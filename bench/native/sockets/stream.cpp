@@ -17,14 +17,12 @@ std::size_t piece_of(const Workload& workload) {
   return workload.native_kind == NativeKind::pieces ? piece_size : workload.size * workload.batch;
 }
 
-std::size_t slots(const Workload& workload) { return std::max(workload.depth, workload.batch); }
-
 class StreamServer final : public ServerRole {
  public:
   explicit StreamServer(const Workload& workload)
       : size_(workload.size),
         piece_(piece_of(workload)),
-        buffer_(workload.size, slots(workload)),
+        buffer_(workload.size, window(workload)),
         chunk_(piece_size + workload.size) {}
 
   std::string address() const override { return listener_.address(); }
@@ -72,7 +70,7 @@ class StreamClient final : public ClientRole {
   StreamClient(const Workload& workload, const std::string& address)
       : messages_per_call_(workload.native_kind == NativeKind::one_call_per_message ? 1 : workload.batch),
         piece_(piece_of(workload)),
-        buffer_(workload.size, slots(workload) / workload.batch * workload.batch),
+        buffer_(workload.size, window(workload)),
         connection_(connect_to(address)) {}
 
   std::string fabric() const override { return "loopback"; }
