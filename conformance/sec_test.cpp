@@ -1,0 +1,67 @@
+// SEC-2, SEC-3: keys, and who must be trusted.
+#include <set>
+#include <string>
+#include <vector>
+
+#include "harness/side.hpp"
+
+namespace conformance {
+namespace {
+
+using weft::Access;
+
+CONFORMANCE_TEST(SEC, 2, keys_differ_and_are_not_reused, alone) {
+  weft::Context context = test.open_context();
+  const GuardedBuffer buffer(4096);
+  std::set<std::string> keys;
+  std::vector<weft::MemoryRegion> alive;
+  constexpr int count = 1000;
+  for (int i = 0; i < count; ++i) {
+    weft::MemoryRegion region = context.register_memory(buffer.bytes(), Access::remote_write);
+    keys.insert(std::string(reinterpret_cast<const char*>(region.key().data()), region.key().size()));
+    if (i % 2 == 0) alive.push_back(region);
+  }
+  CHECK_EQ(keys.size(), count);
+}
+
+// Bytes of the key that never change between registrations cannot be guessed from a neighbour, those that do
+// must do so in more than a counter's way.
+CONFORMANCE_TEST(SEC, 2, a_neighbours_key_does_not_help_to_guess, alone) {
+  weft::Context context = test.open_context();
+  const GuardedBuffer buffer(4096);
+  std::vector<std::string> keys;
+  std::vector<weft::MemoryRegion> alive;
+  for (int i = 0; i < 64; ++i) {
+    alive.push_back(context.register_memory(buffer.bytes(), Access::remote_write));
+    keys.emplace_back(reinterpret_cast<const char*>(alive.back().key().data()), alive.back().key().size());
+  }
+  // At random, half of the bits that can change do from one key to the next: 32 at least, for 64 unknown
+  // bits.
+  for (std::size_t i = 1; i < keys.size(); ++i) {
+    REQUIRE_EQ(keys[i].size(), keys[0].size());
+    int changed = 0;
+    for (std::size_t at = 0; at < keys[i].size(); ++at) {
+      changed += __builtin_popcount(static_cast<unsigned char>(keys[i][at] ^ keys[i - 1][at]));
+    }
+    CHECK_GE(changed, 12) << "keys " << i - 1 << " and " << i << " differ in few bits";
+  }
+}
+
+CONFORMANCE_TEST(SEC, 3, the_fabric_says_whom_it_trusts, alone) {
+  const weft::Context context = test.open_context();
+  CHECK(!context.attributes().trust_text.empty());
+  bool found = false;
+  for (const weft::ProviderReport& provider : weft::list_providers()) {
+    for (const weft::FabricReport& fabric : provider.fabrics) {
+      const std::string& wanted = test.setting().fabric;
+      if (provider.name != test.setting().provider || (!wanted.empty() && fabric.name != wanted)) continue;
+      found = true;
+      CHECK(fabric.trust == context.attributes().trust);
+    }
+  }
+  // A decorated provider is not listed; what it wraps is.
+  CHECK(found || test.setting().provider.find('+') != std::string::npos);
+}
+
+}  // namespace
+}  // namespace conformance
