@@ -1,0 +1,69 @@
+// What the engine's endpoints share: regions, groups, limits.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "endpoint.hpp"
+#include "group.hpp"
+#include "regions.hpp"
+#include "weft/provider/context.hpp"
+#include "weft/provider/provider.hpp"
+
+namespace weft::engine {
+
+struct EngineOptions {
+  std::uint64_t window =
+      std::uint64_t{64} * 1024;              // bytes of unexpected messages per endpoint, a multiple of 64
+  std::uint32_t max_outstanding_reads = 64;  // a power of two
+  std::uint32_t frame_payload = std::uint32_t{64} * 1024;  // largest payload of one frame
+  std::uint32_t copy_below = 1024;  // payload up to this length is copied into the frame buffer
+};
+
+class Context : public provider::Context {
+ public:
+  Context(provider::Host& host, const provider::OpenRequest& request, const EngineOptions& options);
+  ~Context() override;
+
+  [[nodiscard]] std::unique_ptr<provider::MemoryRegion> register_memory(
+      const RegistrationRequest& request) override;
+  [[nodiscard]] std::unique_ptr<provider::ReceiveQueue> create_receive_queue(
+      provider::CompletionQueue& queue, std::uint32_t depth, std::uint64_t user_value) override;
+  [[nodiscard]] std::vector<Counter> counters() const override;
+  void enter_child() noexcept override;
+
+  [[nodiscard]] RegionTable& regions() noexcept { return regions_; }
+  [[nodiscard]] const EngineOptions& options() const noexcept { return options_; }
+  [[nodiscard]] ThreadMode thread_mode() const noexcept { return thread_mode_; }
+  [[nodiscard]] const Limits& limits() const noexcept { return limits_; }
+  [[nodiscard]] provider::Host& host() noexcept { return host_; }
+
+  void add_group(Group& group);
+  void remove_group(Group& group) noexcept;
+
+  // For MemoryRegion of the engine.
+  Status deregister(std::uint64_t token) noexcept;
+  void collect_users(std::uint64_t token, std::vector<std::uint32_t>& endpoint_ids);
+
+ protected:
+  // A copy, for looking at each without holding the list's lock.
+  [[nodiscard]] std::vector<Group*> groups() const;
+  // Limits and the like that come from the engine; the transport fills in its own part.
+  void fill_attributes(Attributes& attributes) const;
+
+ private:
+  provider::Host& host_;
+  const ThreadMode thread_mode_;
+  const ProgressMode progress_mode_;
+  const EngineOptions options_;
+  Limits limits_;
+  RegionTable regions_;
+  mutable std::mutex groups_mutex_;
+  std::vector<Group*> groups_;
+  std::array<std::uint64_t, 5> counted_before_{};  // by groups that are gone
+};
+
+}  // namespace weft::engine

@@ -1,0 +1,329 @@
+// One end of a connection under the engine: the whole contract over a transport that only moves an ordered
+// stream of bytes (or frames). A transport derives from it, implements the four functions at the end, and
+// drives it by inbound(), arrived(), settle() and push_output() with the group's gate held.
+//
+// Split over files by what happens: endpoint.cpp (life), endpoint_post.cpp (taking requests),
+// endpoint_output.cpp (framing and sending), endpoint_input.cpp (parsing), endpoint_match.cpp (messages meet
+// receives).
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "group.hpp"
+#include "records.hpp"
+#include "regions.hpp"
+#include "unexpected.hpp"
+#include "weft/provider/endpoint.hpp"
+#include "wire.hpp"
+
+namespace weft::engine {
+
+class Context;
+class SharedReceives;
+
+// What one endpoint's engine tells the peer's in its blob.
+struct EngineBlob {
+  static constexpr std::size_t size = 24;
+  std::uint64_t window = 0;  // bytes of messages without a receive that this side keeps
+  bool shared_receives = false;
+
+  void encode(std::span<std::byte, size> out) const noexcept;
+  [[nodiscard]] static std::optional<EngineBlob> decode(std::span<const std::byte> bytes) noexcept;
+};
+
+class Endpoint : public provider::Endpoint {
+ public:
+  Endpoint(Context& context, Group& group, const provider::EndpointRequest& request);
+  ~Endpoint() override;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // ---- provider::Endpoint
+  // ------------------------------------------------------------------------------------------
+  [[nodiscard]] std::vector<std::byte> blob(const provider::PathAddresses& path) override;
+  [[nodiscard]] Limits limits() const noexcept override { return limits_; }
+  bool establish(const provider::PeerParameters& peer) override;
+  void go_up() noexcept override;
+  bool withdraw_connect_report() noexcept override;
+  PostResult post(const WorkRequest* requests, std::size_t count) noexcept override;
+  PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept override;
+  [[nodiscard]] Imported import_key(std::span<const std::byte> key) override;
+  void release_key(std::uint64_t token) noexcept override;
+  void drain() noexcept override;
+  void end(const provider::EndOrder& order) noexcept override;
+  void silence() noexcept override;
+  void rung() noexcept override {}
+
+  // ---- for the context and the shared receive queue, with the gate held
+  // ---------------------------------------------
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  [[nodiscard]] bool local_operation_uses(std::uint64_t region) const noexcept;
+  [[nodiscard]] bool remote_operation_uses(const RegionEntry& region, std::uint64_t token) const noexcept;
+  [[nodiscard]] bool inert() const noexcept { return state_ == State::ended; }
+  void match_waiting() noexcept;
+  // In a forked child: answers not_connected for ever, touches nothing.
+  void make_inert() noexcept { state_ = State::ended; }
+  // Sends what is held back; for the helper.
+  void send_held_back() noexcept;
+
+ protected:
+  [[nodiscard]] Group& group() noexcept { return group_; }
+  [[nodiscard]] Context& context() noexcept { return context_; }
+
+  // ---- for the transport, with the gate held
+  // -------------------------------------------------------------------------- Where the next bytes of the
+  // stream are to be put: one or two places, filled in order.
+  [[nodiscard]] int inbound(std::array<iovec, 2>& places) noexcept;
+  // `length` bytes were put there. False when the endpoint broke. After a run of arrivals the transport calls
+  // settle().
+  bool arrived(std::size_t length) noexcept;
+  void settle() noexcept;
+  // Frames and transmits what can leave now.
+  void push_output() noexcept;
+  [[nodiscard]] bool moving() const noexcept { return state_ == State::up || state_ == State::closing; }
+  // The stream ended or failed; `native_code` is the transport's.
+  void path_broken(std::int32_t native_code, std::string_view text) noexcept;
+
+  // ---- what a transport implements, called with the gate held
+  // ----------------------------------------------------------- Takes bytes for the stream from the front of
+  // the pieces; returns how many, 0 when there is no room now, negative when the path is broken (path_broken
+  // is not called for it).
+  virtual std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept = 0;
+  // Output waits for room (true) or no longer does.
+  virtual void output_waits(bool waits) noexcept = 0;
+  // Starts and stops moving bytes; after detach() nothing touches the program's memory.
+  virtual void attach() noexcept = 0;
+  virtual void detach() noexcept = 0;
+
+ private:
+  enum class State : std::uint8_t {
+    preparing,  // not up yet
+    up,
+    closing,  // drain() was called
+    broken,   // failed() was called: waits for end()
+    ended
+  };
+
+  // One operation or answer whose payload is arriving.
+  struct Transfer {
+    enum class Kind : std::uint8_t { none, message, stored_message, write, notified_write, answer };
+    Kind kind = Kind::none;
+    Sink sink;
+    std::uint64_t left = 0;  // payload bytes of the whole operation still to come
+    std::uint64_t total = 0;
+    std::uint32_t immediate = 0;
+    bool has_immediate = false;
+    bool charged = false;
+    bool acknowledge = false;
+  };
+
+  // An answer this side owes: bytes of a region, or a value.
+  struct Answer {
+    Piece piece;
+    std::uint64_t value = 0;
+    bool atomic = false;
+  };
+
+  struct Import {
+    std::uint64_t token = 0;
+    std::uint64_t length = 0;
+    Access access = Access::none;
+    std::uint32_t misalignment = 0;
+    bool released = false;
+  };
+
+  // Entries handed out from this endpoint's records instead of the queue's ring.
+  class SendReports final : public Reporter {
+   public:
+    explicit SendReports(Endpoint& endpoint) noexcept : endpoint_(endpoint) {}
+    std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
+    [[nodiscard]] bool has_more() const noexcept override;
+
+   private:
+    Endpoint& endpoint_;
+  };
+  class ConnectReport final : public Reporter {
+   public:
+    explicit ConnectReport(Endpoint& endpoint) noexcept : endpoint_(endpoint) {}
+    std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
+    [[nodiscard]] bool has_more() const noexcept override { return endpoint_.connect_due_; }
+
+   private:
+    Endpoint& endpoint_;
+  };
+  class ReceiveReports final : public Reporter {
+   public:
+    explicit ReceiveReports(Endpoint& endpoint) noexcept : endpoint_(endpoint) {}
+    std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
+    [[nodiscard]] bool has_more() const noexcept override;
+
+   private:
+    Endpoint& endpoint_;
+  };
+
+  // endpoint_post.cpp
+  struct Checked;
+  Status take(const WorkRequest& request) noexcept;
+  Status check(const WorkRequest& request, Checked& checked) const noexcept;
+  Status check_remote(const WorkRequest& request, Checked& checked) const noexcept;
+  bool stash_inline(SendRecord& record) noexcept;
+  void stash_unframed(std::uint64_t from) noexcept;
+
+  // endpoint_output.cpp
+  bool flush_kept() noexcept;
+  void frame_control(Outgoing& out) noexcept;
+  void frame_update(Outgoing& out) noexcept;
+  void frame_answers(Outgoing& out) noexcept;
+  void frame_records(Outgoing& out) noexcept;
+  [[nodiscard]] bool may_start(SendRecord& record) noexcept;
+  void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
+  static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
+                            std::uint32_t length, bool copied) noexcept;
+  void retire() noexcept;
+  void complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept;
+  [[nodiscard]] bool update_due() const noexcept;
+  [[nodiscard]] bool anything_to_say() const noexcept;
+  [[nodiscard]] bool untold() const noexcept {
+    return granted_ != granted_told_ || requests_done_ != requests_done_told_ || returned_ != returned_told_;
+  }
+  void note_untold() noexcept {
+    if (holds_back_ || !untold()) return;
+    holds_back_ = true;
+    group_.note_held_back(*this);
+  }
+  void add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension = {});
+
+  // endpoint_input.cpp
+  bool consume(const std::byte* bytes, std::size_t length) noexcept;
+  bool begin_frame(const std::byte* header) noexcept;
+  bool begin_send(const wire::Header& header, const wire::SendExtension& extension) noexcept;
+  bool begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept;
+  bool begin_more(const wire::Header& header) noexcept;
+  bool begin_read(const wire::Header& header, const wire::AccessExtension& extension) noexcept;
+  bool begin_read_data(const wire::Header& header) noexcept;
+  bool on_atomic(const wire::Header& header, const wire::AtomicExtension& extension) noexcept;
+  bool on_atomic_data(const wire::Header& header) noexcept;
+  bool on_update(const wire::Header& header, const wire::UpdateExtension& extension) noexcept;
+  bool on_bind(const wire::Header& header, const wire::BindExtension& extension) noexcept;
+  bool finish_frame() noexcept;
+  bool finish_operation() noexcept;
+  void carried_out(bool acknowledge) noexcept;
+  [[nodiscard]] const RegionEntry* accessible(std::uint32_t slot, std::uint64_t offset, std::uint64_t length,
+                                              Access needed) const noexcept;
+  bool expect_payload(Transfer& transfer, std::uint32_t length) noexcept;
+  bool break_protocol(std::string_view what) noexcept;
+  bool refuse_access(std::string_view what) noexcept;
+
+  // endpoint_match.cpp
+  [[nodiscard]] bool receive_ready() noexcept;
+  bool begin_message(std::uint64_t total, bool charged) noexcept;
+  bool store_message(std::uint64_t stored) noexcept;
+  bool match_stored() noexcept;
+  void complete_receive(std::uint64_t bytes, bool has_immediate, std::uint32_t immediate) noexcept;
+  bool fail_truncated(std::uint64_t length) noexcept;
+  void message_matched() noexcept;
+
+  // endpoint.cpp
+  void fail(Status cause, std::uint64_t detail, std::int32_t native_code, std::string_view text) noexcept;
+  void end_now(const provider::EndOrder& order) noexcept;
+  [[nodiscard]] bool slot_free(std::size_t slot) const noexcept;
+  [[nodiscard]] Status status_at_end(const SendRecord& record) const noexcept;
+  [[nodiscard]] Completion blank(Operation operation, Status status) const noexcept;
+  void give_back_spills() noexcept;
+  void drop_records() noexcept;
+
+  Context& context_;
+  Group& group_;
+  Queue& send_queue_;
+  SharedReceives* shared_;
+  provider::EndpointEvents* events_;
+  const std::uint64_t user_value_;
+  const std::uint32_t id_;
+  State state_ = State::preparing;
+  bool silenced_ = false;
+  Limits limits_;
+
+  // ---- send side
+  Ring<SendRecord> sends_;
+  std::uint64_t framing_ = 0;        // position of the record being framed
+  std::uint64_t framed_bytes_ = 0;   // of its payload
+  std::uint64_t stream_framed_ = 0;  // bytes framed since the start
+  std::uint64_t stream_sent_ = 0;    // bytes the transport took
+  std::unique_ptr<Outgoing> kept_;   // framed, not yet taken
+  std::uint32_t messages_framed_ = 0;
+  std::uint32_t requests_framed_ = 0;  // one-sided operations
+  std::uint32_t granted_by_peer_ = 0;
+  std::uint32_t acknowledged_by_peer_ = 0;
+  std::uint64_t peer_window_ = 0;
+  std::uint64_t charged_ = 0;
+  std::uint64_t returned_by_peer_ = 0;
+  bool peer_shares_receives_ = false;
+  bool announced_ = false;  // the message at the head of what is to be framed was announced
+  std::uint32_t acknowledge_every_ = 1;
+  std::vector<std::uint64_t> reads_;  // ring of positions of open reads and atomics
+  std::uint32_t reads_head_ = 0;
+  std::uint32_t reads_tail_ = 0;
+  std::vector<std::byte> control_;  // framed control messages, first to leave
+  bool close_sent_ = false;
+  bool close_answered_ = false;
+  bool peer_closed_ = false;
+
+  // ---- receive side
+  Ring<ReceiveRecord> receives_;
+  std::unique_ptr<Unexpected> stored_;
+  std::uint64_t messages_matched_ = 0;
+  std::uint32_t messages_arrived_ = 0;
+  std::uint32_t granted_ = 0;
+  std::uint32_t granted_told_ = 0;
+  std::uint32_t requests_done_ = 0;
+  std::uint32_t requests_done_told_ = 0;
+  std::uint64_t returned_ = 0;
+  std::uint64_t returned_told_ = 0;
+  bool acknowledge_wanted_ = false;
+  std::uint64_t announced_length_ = 0;
+  bool peer_announced_ = false;
+  bool holds_back_ = false;  // in the group's list
+  bool waits_for_shared_ = false;
+  Endpoint* next_waiting_ = nullptr;
+  friend class SharedReceives;
+
+  // ---- parsing
+  std::array<std::byte, wire::max_header> partial_{};
+  std::size_t partial_length_ = 0;
+  Transfer operation_;
+  Transfer answer_in_;
+  Transfer* open_ = nullptr;      // whose payload the current frame carries
+  std::uint32_t frame_left_ = 0;  // payload bytes of the current frame still to come
+  std::size_t direct_ = 0;        // bytes of the first inbound place, when that is the program's memory
+  bool large_payloads_ = false;   // the last payload was large: read little beyond it
+
+  // ---- the peer's access and ours
+  std::vector<std::uint64_t> bindings_;  // slot -> region token, as the peer bound them
+  std::vector<Answer> answers_;          // ring
+  std::uint32_t answers_head_ = 0;
+  std::uint32_t answers_tail_ = 0;
+  std::vector<Import> imports_;  // slot -> the peer's region
+
+  // ---- the end
+  std::optional<provider::EndOrder> pending_end_;
+  provider::EndOrder last_order_;
+  bool was_up_ = false;
+  bool connect_due_ = false;
+  bool end_due_ = false;
+  bool receive_at_fault_ = false;
+  bool failed_here_ = false;  // the detail of the end speaks of the peer's operations, not of ours
+  SendReports send_reports_{*this};
+  ConnectReport connect_report_{*this};
+  ReceiveReports receive_reports_{*this};
+};
+
+}  // namespace weft::engine

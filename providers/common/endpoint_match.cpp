@@ -1,0 +1,126 @@
+// Messages meet receives (OPS-3, ERR-1, RCQ-1).
+#include <cstdio>
+#include <new>
+
+#include "context.hpp"
+#include "endpoint.hpp"
+#include "shared_receives.hpp"
+
+namespace weft::engine {
+
+// A receive for the next message is at the front of receives_; with a shared queue one is taken over from it.
+bool Endpoint::receive_ready() noexcept {
+  if (!receives_.empty()) return true;
+  if (shared_ == nullptr || !shared_->take(receives_.back())) return false;
+  ++receives_.tail;
+  return true;
+}
+
+// A message of `total` bytes begins: straight into its receive, or into the window when it came early.
+bool Endpoint::begin_message(std::uint64_t total, bool charged) noexcept {
+  ++messages_arrived_;
+  peer_announced_ = false;  // it came, granted or not
+  if ((stored_ == nullptr || stored_->empty()) && receive_ready()) {
+    ReceiveRecord& record = receives_.front();
+    if (total > record.capacity) return fail_truncated(total);
+    if (charged) returned_ += Unexpected::charge(total);
+    operation_.sink.start(record.pieces());
+    return true;
+  }
+  if (!charged) return break_protocol("the peer sent a message without a grant");
+  return store_message(total);
+}
+
+bool Endpoint::store_message(std::uint64_t stored) noexcept {
+  if (stored_ == nullptr) {
+    try {
+      stored_ = std::make_unique<Unexpected>(context_.options().window);
+    } catch (const std::bad_alloc&) {
+      fail(Status::aborted, 0, 0, "out of memory for a message that came before its receive");
+      return false;
+    }
+  }
+  if (!stored_->fits(stored)) return break_protocol("the peer sent more early messages than agreed");
+  Unexpected::Message& message = stored_->add(stored);
+  message.has_immediate = operation_.has_immediate;
+  message.immediate = operation_.immediate;
+  operation_.kind = Transfer::Kind::stored_message;
+  operation_.sink.start(stored_->last_pieces());
+  if (shared_ != nullptr) shared_->wait(*this);
+  return true;
+}
+
+// Hands stored messages to receives, in order. False when the endpoint broke.
+bool Endpoint::match_stored() noexcept {
+  while (stored_ != nullptr && !stored_->empty()) {
+    Unexpected::Message& message = stored_->front();
+    if (!message.complete) return true;
+    if (!receive_ready()) {
+      if (shared_ != nullptr) shared_->wait(*this);
+      return true;
+    }
+    ReceiveRecord& record = receives_.front();
+    if (message.stored > record.capacity) return fail_truncated(message.stored);
+    Sink sink;
+    sink.start(record.pieces());
+    const Pieces from = stored_->front_pieces();
+    for (std::uint32_t i = 0; i < from.count; ++i) sink.put(from.first[i].address, from.first[i].length);
+    const Unexpected::Message taken = message;
+    returned_ += stored_->pop();
+    complete_receive(taken.length, taken.has_immediate, taken.immediate);
+    if (state_ == State::ended) return false;
+  }
+  return true;
+}
+
+// Receives were posted: serve what waits for them.
+void Endpoint::match_waiting() noexcept {
+  if (state_ == State::ended || state_ == State::preparing) return;
+  if (!match_stored()) return;
+  if (peer_announced_ && (stored_ == nullptr || stored_->empty())) {
+    if (receive_ready()) {
+      granted_ = messages_arrived_ + 1;
+      acknowledge_wanted_ = true;
+    } else if (shared_ != nullptr) {
+      shared_->wait(*this);
+    }
+  }
+  if (moving() && update_due()) push_output();
+}
+
+void Endpoint::complete_receive(std::uint64_t bytes, bool has_immediate, std::uint32_t immediate) noexcept {
+  ReceiveRecord& record = receives_.front();
+  Completion entry = blank(Operation::receive, Status::ok);
+  entry.context = record.context;
+  entry.bytes = bytes;
+  entry.has_immediate = has_immediate;
+  entry.immediate = has_immediate ? immediate : 0;
+  if (record.spill != nullptr) group_.spills().give(record.spill);
+  ++receives_.head;
+  if (silenced_) {
+    group_.release(1);
+  } else {
+    group_.push(entry);
+  }
+  message_matched();
+}
+
+void Endpoint::message_matched() noexcept {
+  ++messages_matched_;
+  if (pending_end_ && messages_matched_ >= pending_end_->messages) end_now(*pending_end_);
+}
+
+// The receive at the front is at fault; end() gives it its status (ERR-1). The peer learns which message it
+// was.
+bool Endpoint::fail_truncated(std::uint64_t length) noexcept {
+  receive_at_fault_ = true;
+  std::array<char, 128> text{};
+  const int written = std::snprintf(
+      text.data(), text.size(), "a message of %llu bytes met a receive of %llu bytes",
+      static_cast<unsigned long long>(length), static_cast<unsigned long long>(receives_.front().capacity));
+  fail(Status::truncated, messages_matched_ + 1, 0,
+       std::string_view(text.data(), written > 0 ? static_cast<std::size_t>(written) : 0));
+  return false;
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,367 @@
+// Framing and sending: what was posted, what is owed to the peer, what the peer must know. Everything that
+// can leave goes into one transmission, so that a batch, or whatever queued while the path was busy, costs
+// one system call.
+#include <algorithm>
+#include <cstring>
+
+#include "context.hpp"
+#include "endpoint.hpp"
+
+namespace weft::engine {
+
+namespace {
+
+[[nodiscard]] constexpr bool reached(std::uint32_t now, std::uint32_t wanted) noexcept {
+  return static_cast<std::int32_t>(now - wanted) >= 0;
+}
+
+[[nodiscard]] constexpr wire::Type frame_type(Operation operation) noexcept {
+  switch (operation) {
+    case Operation::write:
+    case Operation::write_with_immediate:
+      return wire::Type::write;
+    case Operation::read:
+      return wire::Type::read;
+    case Operation::fetch_add:
+    case Operation::compare_swap:
+      return wire::Type::atomic;
+    case Operation::flush:
+      return wire::Type::flush;
+    default:
+      return wire::Type::send;
+  }
+}
+
+}  // namespace
+
+void Endpoint::push_output() noexcept {
+  while (moving()) {
+    if (kept_ != nullptr && !flush_kept()) return;
+    Outgoing& out = group_.outgoing();
+    out.clear();
+    frame_control(out);
+    frame_answers(out);
+    frame_records(out);
+    if (update_due() || (out.total() != 0 && anything_to_say())) frame_update(out);
+    const std::size_t total = out.total();
+    if (total == 0) break;
+    stream_framed_ += total;
+    const std::ptrdiff_t taken = transmit(out.pieces(), out.count());
+    if (taken < 0) {
+      path_broken(static_cast<std::int32_t>(-taken), "sending failed");
+      return;
+    }
+    stream_sent_ += static_cast<std::uint64_t>(taken);
+    if (static_cast<std::size_t>(taken) != total) {
+      kept_ = group_.keep_outgoing();
+      kept_->drop_front(static_cast<std::size_t>(taken));
+      if (!flush_kept()) return;
+    }
+    if (framing_ == sends_.tail && answers_head_ == answers_tail_ && control_.empty()) break;
+  }
+  retire();
+}
+
+// Sends what an earlier transmission left. False: still no room.
+bool Endpoint::flush_kept() noexcept {
+  while (kept_->total() != 0) {
+    const std::ptrdiff_t taken = transmit(kept_->pieces(), kept_->count());
+    if (taken < 0) {
+      path_broken(static_cast<std::int32_t>(-taken), "sending failed");
+      return false;
+    }
+    if (taken == 0) {
+      output_waits(true);
+      retire();
+      return false;
+    }
+    stream_sent_ += static_cast<std::uint64_t>(taken);
+    kept_->drop_front(static_cast<std::size_t>(taken));
+  }
+  group_.give_back(std::move(kept_));
+  output_waits(false);
+  return true;
+}
+
+void Endpoint::add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension) {
+  const std::size_t old_size = control_.size();
+  control_.resize(old_size + sizeof(wire::Header) + extension.size());
+  std::byte* at = control_.data() + old_size;
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(type), 0, 0, 0, word});
+  if (!extension.empty()) std::memcpy(at, extension.data(), extension.size());
+}
+
+// Keys bound, announcements, closing: they were framed when they came up.
+void Endpoint::frame_control(Outgoing& out) noexcept {
+  if (control_.empty()) [[likely]]
+    return;
+  std::size_t done = 0;
+  while (done < control_.size()) {
+    const std::size_t length = wire::header_size(static_cast<std::uint8_t>(control_[done]));
+    if (!out.has_room(length)) break;
+    std::memcpy(out.copy_in(length), control_.data() + done, length);
+    done += length;
+  }
+  control_.erase(control_.begin(), control_.begin() + static_cast<std::ptrdiff_t>(done));
+}
+
+// An update should leave by itself: the peer may be waiting for it, or will be soon.
+bool Endpoint::update_due() const noexcept {
+  if (acknowledge_wanted_ && requests_done_ != requests_done_told_) return true;
+  const std::uint32_t grants = granted_ - granted_told_;
+  if (grants != 0) {
+    // Grants the peer still has; negative when it uses the window.
+    const auto left = static_cast<std::int32_t>(granted_told_ - messages_arrived_);
+    const std::uint32_t depth = shared_ != nullptr ? 1 : receives_.depth();
+    if (grants >= (depth + 1) / 2 || left <= static_cast<std::int32_t>(depth / 8)) return true;
+  }
+  return returned_ - returned_told_ >= context_.options().window / 4;
+}
+
+// It may ride along with something that leaves anyway.
+bool Endpoint::anything_to_say() const noexcept {
+  return granted_ - granted_told_ > receives_.depth() / 8 || requests_done_ != requests_done_told_ ||
+         returned_ != returned_told_;
+}
+
+void Endpoint::frame_update(Outgoing& out) noexcept {
+  constexpr std::size_t length = wire::header_size(static_cast<std::uint8_t>(wire::Type::update));
+  if (!out.has_room(length)) return;
+  std::byte* at = out.copy_in(length);
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::update), 0, 0, 0, returned_});
+  wire::store(at, wire::UpdateExtension{granted_, requests_done_});
+  granted_told_ = granted_;
+  requests_done_told_ = requests_done_;
+  returned_told_ = returned_;
+  acknowledge_wanted_ = false;
+  Counts::add(group_.counts().updates);
+}
+
+// Held back for long enough: nothing else took it along (PRG-5).
+void Endpoint::send_held_back() noexcept {
+  holds_back_ = false;
+  if (!moving()) return;
+  if (kept_ == nullptr && untold()) {
+    acknowledge_wanted_ = true;
+    Outgoing& out = group_.outgoing();
+    out.clear();
+    frame_update(out);
+    const std::size_t total = out.total();
+    stream_framed_ += total;
+    const std::ptrdiff_t taken = transmit(out.pieces(), out.count());
+    if (taken < 0) {
+      path_broken(static_cast<std::int32_t>(-taken), "sending failed");
+      return;
+    }
+    stream_sent_ += static_cast<std::uint64_t>(taken);
+    if (static_cast<std::size_t>(taken) != total) {
+      kept_ = group_.keep_outgoing();
+      kept_->drop_front(static_cast<std::size_t>(taken));
+    }
+  }
+  push_output();
+}
+
+void Endpoint::frame_answers(Outgoing& out) noexcept {
+  const std::uint32_t mask = static_cast<std::uint32_t>(answers_.size()) - 1;
+  while (answers_head_ != answers_tail_) {
+    Answer& answer = answers_[answers_head_ & mask];
+    if (answer.atomic) {
+      if (!out.has_room(sizeof(wire::Header))) return;
+      wire::store(out.copy_in(sizeof(wire::Header)),
+                  wire::Header{static_cast<std::uint8_t>(wire::Type::atomic_data), 0, 0, 0, answer.value});
+      ++answers_head_;
+      continue;
+    }
+    const EngineOptions& options = context_.options();
+    if (out.total() >= options.frame_payload) return;
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(answer.piece.length, options.frame_payload));
+    const bool copied = length <= options.copy_below;
+    if (!out.has_room(sizeof(wire::Header) + (copied ? length : 0), 1)) return;
+    wire::store(out.copy_in(sizeof(wire::Header)),
+                wire::Header{static_cast<std::uint8_t>(wire::Type::read_data), 0, 0, length, 0});
+    if (copied) {
+      if (length != 0) std::memcpy(out.copy_in(length), answer.piece.address, length);
+    } else {
+      out.refer(answer.piece.address, length);
+    }
+    answer.piece.address += length;
+    answer.piece.length -= length;
+    if (answer.piece.length == 0) ++answers_head_;
+  }
+}
+
+// Whether the record at the front may leave, by order and by what the peer granted; marks how.
+bool Endpoint::may_start(SendRecord& record) noexcept {
+  if (has(record.flags, Flags::fence) && reads_head_ != reads_tail_) return false;
+  switch (record.operation) {
+    case Operation::send:
+    case Operation::write_with_immediate: {
+      record.answered = false;  // here: not charged
+      if (!reached(messages_framed_, granted_by_peer_)) return true;
+      const std::uint64_t charge =
+          Unexpected::charge(record.operation == Operation::send ? record.length : 0);
+      if (charged_ - returned_by_peer_ + charge <= peer_window_) {
+        charged_ += charge;
+        record.answered = true;
+        return true;
+      }
+      if (peer_shares_receives_ && !announced_) {
+        announced_ = true;
+        // Cannot throw: the vector keeps the room of earlier announcements, at most one is in it.
+        add_control(wire::Type::announce, record.length);
+      }
+      return false;
+    }
+    case Operation::read:
+    case Operation::fetch_add:
+    case Operation::compare_swap:
+      return reads_tail_ - reads_head_ < limits_.max_outstanding_reads;
+    default:
+      return true;
+  }
+}
+
+// Header and extension of an operation's first frame.
+void Endpoint::frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept {
+  const wire::Type type = frame_type(record.operation);
+  wire::Header header{static_cast<std::uint8_t>(type), 0, 0, payload, record.length};
+  std::byte* at = out.copy_in(wire::header_size(static_cast<std::uint8_t>(type)));
+  const bool message =
+      record.operation == Operation::send || record.operation == Operation::write_with_immediate;
+  if (message) {
+    ++messages_framed_;
+    announced_ = false;
+    if (record.answered) header.flags |= wire::charged;
+    record.answered = false;
+  }
+  if (record.operation == Operation::send) {
+    record.number = messages_framed_;
+    if (has(record.flags, Flags::with_immediate)) header.flags |= wire::immediate;
+    at = wire::store(at, header);
+    wire::store(at, wire::SendExtension{record.immediate, 0});
+    return;
+  }
+  record.number = ++requests_framed_;
+  if (!has(record.flags, Flags::unsignalled) || record.number % acknowledge_every_ == 0 ||
+      record.operation == Operation::flush) {
+    header.flags |= wire::acknowledge;
+  }
+  header.word = record.remote_offset;
+  switch (type) {
+    case wire::Type::atomic: {
+      at = wire::store(at, header);
+      wire::store(at,
+                  wire::AtomicExtension{record.slot, record.operation == Operation::compare_swap ? 1U : 0U,
+                                        record.operand, record.compare});
+      break;
+    }
+    case wire::Type::flush: {
+      header.word = 0;
+      wire::store(at, header);
+      break;
+    }
+    default: {
+      if (record.operation == Operation::write_with_immediate) header.flags |= wire::immediate;
+      at = wire::store(at, header);
+      wire::store(at, wire::AccessExtension{record.slot, record.immediate, record.length});
+      break;
+    }
+  }
+  if (type == wire::Type::read || type == wire::Type::atomic) {
+    reads_[reads_tail_++ & (reads_.size() - 1)] = framing_;
+  }
+}
+
+void Endpoint::frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
+                             std::uint32_t length, bool copied) noexcept {
+  const Pieces pieces = record.pieces();
+  for (std::uint32_t i = 0; length != 0 && i < pieces.count; ++i) {
+    const Piece& piece = pieces.first[i];
+    if (offset >= piece.length) {
+      offset -= piece.length;
+      continue;
+    }
+    const auto part = static_cast<std::uint32_t>(std::min<std::uint64_t>(piece.length - offset, length));
+    if (copied) {
+      std::memcpy(out.copy_in(part), piece.address + offset, part);
+    } else {
+      out.refer(piece.address + offset, part);
+    }
+    length -= part;
+    offset = 0;
+  }
+}
+
+void Endpoint::frame_records(Outgoing& out) noexcept {
+  const EngineOptions& options = context_.options();
+  while (framing_ != sends_.tail && out.total() < options.frame_payload) {
+    SendRecord& record = sends_[framing_];
+    const bool starts = framed_bytes_ == 0;
+    const bool carries =
+        record.operation <= Operation::write_with_immediate;  // send, write, write_with_immediate
+    const std::uint64_t left = carries ? record.length - framed_bytes_ : 0;
+    const auto payload = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, options.frame_payload));
+    const bool copied = payload <= options.copy_below;
+    if (!out.has_room(wire::max_header + (copied ? payload : 0), record.piece_count)) return;
+    if (starts) {
+      if (!may_start(record)) return;
+      frame_start(out, record, payload);
+    } else {
+      wire::store(out.copy_in(sizeof(wire::Header)),
+                  wire::Header{static_cast<std::uint8_t>(wire::Type::more), 0, 0, payload, 0});
+    }
+    if (payload != 0) frame_payload(out, record, framed_bytes_, payload, copied);
+    framed_bytes_ += payload;
+    if (!carries || framed_bytes_ == record.length) {
+      record.stream_end = stream_framed_ + out.total();
+      framed_bytes_ = 0;
+      ++framing_;
+    }
+  }
+}
+
+// Completes what is done, in posting order (ORD-3, CMP-4).
+void Endpoint::retire() noexcept {
+  while (sends_.head != framing_) {
+    SendRecord& record = sends_.front();
+    switch (record.operation) {
+      case Operation::send:
+        if (record.stream_end > stream_sent_) return;
+        break;
+      case Operation::read:
+      case Operation::fetch_add:
+      case Operation::compare_swap:
+        if (!record.answered) return;
+        break;
+      default:
+        if (!reached(acknowledged_by_peer_, record.number) && !close_answered_) return;
+        if (record.stream_end > stream_sent_) return;
+        break;
+    }
+    complete_send(record, Status::ok, 0);
+    ++sends_.head;
+  }
+  if (state_ == State::closing && sends_.empty() && !close_sent_) {
+    close_sent_ = true;
+    add_control(wire::Type::close, 0);
+    push_output();
+  }
+}
+
+void Endpoint::complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept {
+  if (!has(record.flags, Flags::unsignalled)) {
+    Completion entry = blank(record.operation, status);
+    entry.context = record.context;
+    entry.bytes = status == Status::ok ? record.length : 0;
+    entry.native_code = native_code;
+    send_queue_.push(entry);
+  }
+  if (record.spill != nullptr) {
+    group_.spills().give(record.spill);
+    record.spill = nullptr;
+  }
+}
+
+}  // namespace weft::engine

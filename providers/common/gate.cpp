@@ -1,0 +1,53 @@
+#include "gate.hpp"
+
+#include <linux/membarrier.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace weft::engine {
+
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_THREAD_SANITIZER 1
+#endif
+#endif
+
+bool asymmetric_barrier_available() noexcept {
+#ifdef WEFT_THREAD_SANITIZER
+  return false;
+#else
+  static const bool available = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+  return available;
+#endif
+}
+
+void asymmetric_barrier() noexcept { syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0); }
+
+void Gate::lock_slow() noexcept {
+  // A short spin first: the holder usually leaves within a system call.
+  for (int i = 0; i < 100; ++i) {
+    std::uint32_t expected = 0;
+    if (word_.load(std::memory_order_relaxed) == 0 &&
+        word_.compare_exchange_strong(expected, 1, std::memory_order_acquire)) {
+      return;
+    }
+  }
+  while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
+}
+
+void Gate::await_helper() noexcept {
+  while (word_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+}
+
+bool Gate::claim() noexcept {
+  std::uint32_t expected = 0;
+  if (!word_.compare_exchange_strong(expected, 1, std::memory_order_seq_cst)) return false;
+  if (asymmetric_) asymmetric_barrier();
+  if (inside_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) == 0) return true;
+  word_.store(0, std::memory_order_release);
+  return false;
+}
+
+}  // namespace weft::engine
