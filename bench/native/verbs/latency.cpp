@@ -83,15 +83,15 @@ class MessageWaiter {
 class WriteWaiter {
  public:
   WriteWaiter(Link& link, const Work& work)
-      : link_(link), mark_(&link.target()[work.size - 1]), source_(&link.source()[work.size - 1]) {
-    *mark_ = 0;
-  }
+      : link_(link), mark_(&link.target()[work.size - 1]), source_(&link.source()[work.size - 1]) {}
 
   static std::uint8_t number(std::uint64_t sequence) { return static_cast<std::uint8_t>(sequence % 255 + 1); }
   void stamp(std::uint64_t sequence) { *source_ = number(sequence); }
   void wait(std::uint64_t sequence) {
     while (*mark_ != number(sequence)) link_.idle();
   }
+  // Makes ready for the next run. Not at its start: the peer's first write may be there before we are.
+  void clear() { *mark_ = 0; }
 
  private:
   Link& link_;
@@ -133,6 +133,7 @@ Measured initiate_latency(Link& link, const Work& work) {
       waiter.wait(sequence);
       keep_time(measured.latencies_us, sequence, warm, ticks() - start);
     }
+    waiter.clear();
   } else {
     ibv_send_wr request{};
     ibv_sge segment{};
@@ -176,6 +177,7 @@ void answer_latency(Link& link, const Work& work) {
       sender.post();
       sender.take_completions();
     }
+    waiter.clear();
   }
   sender.drain();
 }
