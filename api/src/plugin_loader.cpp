@@ -105,7 +105,7 @@ const provider::PluginDescriptor& read_descriptor(void* object, const std::strin
   check_version(path, descriptor->version);
   if (descriptor->name != name) {
     throw Refusal{fmt::format("{} calls its provider {}; the file must then be {}{}{}", path,
-                              core::quoted(descriptor->name), file_prefix, one_line(descriptor->name),
+                              quoted(descriptor->name), file_prefix, one_line(descriptor->name),
                               file_suffix)};
   }
   return *descriptor;
@@ -116,7 +116,7 @@ void check_variables(const Plugin& plugin) {
   for (const provider::Variable& variable : plugin.variables) {
     if (variable.name.starts_with(prefix)) continue;
     throw Refusal{fmt::format("{} lists the environment variable {}; those of provider {} start with {}",
-                              plugin.path, core::quoted(variable.name), plugin.name, prefix)};
+                              plugin.path, quoted(variable.name), plugin.name, prefix)};
   }
 }
 
@@ -177,7 +177,7 @@ void PluginLoader::look() {
         if (misnamed_.insert(path).second) {
           log(LogLevel::warning,
               "{} is passed over: {} is no provider's name (lower-case letters, digits, '-')", path,
-              core::quoted(name));
+              quoted(name));
         }
         continue;
       }

@@ -49,7 +49,7 @@ std::size_t distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
-std::string quoted(std::string_view value) {
+std::string Quote::operator()(std::string_view value) const {
   std::string out = "\"";
   for (const char c : value.substr(0, longest_quote)) {
     if (c == '"' || c == '\\') {

@@ -13,7 +13,11 @@ namespace weft::core {
 
 // The value as a user should see it: in double quotes, control characters and quotes escaped, cut after 200
 // characters. For everything that comes from outside (options, variables, peers).
-[[nodiscard]] std::string quoted(std::string_view value);
+// An object, since for a function the compiler would also consider std::quoted.
+struct Quote {
+  [[nodiscard]] std::string operator()(std::string_view value) const;
+};
+inline constexpr Quote quoted{};
 
 // The text with every control character replaced by an escape, so that it stays one line.
 [[nodiscard]] std::string one_line(std::string_view text);
