@@ -112,15 +112,11 @@ template <class Function>
 
 }  // namespace conformance
 
-// The switch keeps an `else` after an unbraced `if` where it belongs.
-#define WEFT_CHECK_RESULT(result, fatal)                                                   \
-  switch (0)                                                                               \
-  case 0:                                                                                  \
-  default:                                                                                 \
-    if (const ::testing::AssertionResult weft_check_result = (result)) {                   \
-    } else                                                                                 \
-      ::conformance::FailedCheck(__FILE__, __LINE__, weft_check_result.message(), fatal) = \
-          ::testing::Message()
+// A loop that runs once at most, because after an `if` a loop takes no `else` away.
+#define WEFT_CHECK_RESULT(result, fatal)                                            \
+  for (::testing::AssertionResult weft_check_result = (result); !weft_check_result; \
+       weft_check_result = ::testing::AssertionSuccess())                           \
+  ::conformance::FailedCheck(__FILE__, __LINE__, weft_check_result.message(), fatal) = ::testing::Message()
 
 #define CHECK(x) WEFT_CHECK_RESULT(::conformance::detail::truth(#x, static_cast<bool>(x)), false)
 #define CHECK_EQ(a, b) WEFT_CHECK_RESULT(::conformance::detail::equal(#a, #b, a, b), false)

@@ -1,0 +1,250 @@
+// PRG-1, PRG-2, PRG-5, PRG-6: what moves, and who moves it.
+#include <string>
+#include <vector>
+
+#include "harness/process_state.hpp"
+#include "harness/side.hpp"
+
+namespace conformance {
+namespace {
+
+using weft::Access;
+using weft::Completion;
+using weft::Flags;
+using weft::Operation;
+using weft::Segment;
+using weft::Status;
+
+CONFORMANCE_TEST(PRG, 1, polling_never_blocks, alone) {
+  Loop loop = make_loop(test);
+  weft::CompletionQueue queue = loop.near.queue();
+  std::vector<Completion> room(16);
+  for (int i = 0; i < 1000; ++i) {
+    const Stopwatch watch;
+    const weft::Polled polled = queue.poll(room);
+    CHECK_LE(watch.without_stalls(), 50ms);
+    CHECK(polled.empty());
+    CHECK_EQ(polled.reason(), weft::Polled::Reason::empty);
+  }
+}
+
+CONFORMANCE_TEST(PRG, 1, polling_takes_no_more_than_there_is_room_for, alone) {
+  Loop loop = make_loop(test);
+  const GuardedBuffer buffer(64);
+  weft::MemoryRegion region = loop.region(buffer);
+  for (std::uint64_t i = 0; i < 50; ++i) {
+    REQUIRE_EQ(loop.far_endpoint.receive(region.slice(0, 8), i), Status::ok);
+    REQUIRE_EQ(loop.near_endpoint.send(region.slice(8, 8), i), Status::ok);
+  }
+  weft::CompletionQueue queue = loop.far.queue();
+  std::uint64_t next = 0;
+  std::size_t size = 0;
+  const Deadline deadline(patience);
+  std::vector<Completion> room(16);
+  while (next < 50 && !deadline.passed()) {
+    size = (size + 1) % 4;
+    for (std::size_t i = size; i < room.size(); ++i) room[i].context = 0xdead;
+    const weft::Polled polled = queue.poll(std::span(room).first(size));
+    REQUIRE_LE(polled.size(), size);
+    for (const Completion& completion : polled) CHECK_EQ(completion.context, next++);
+    CHECK_EQ(room[size].context, 0xdead);
+  }
+  CHECK_EQ(next, 50);
+}
+
+CONFORMANCE_TEST(PRG, 1, endpoints_progress_whatever_the_program_does, with_peer) {
+  // The peer takes messages without ever polling the queue of its second endpoint.
+  Peer peer = test.start_peer([](Test& t, Channel& control) {
+    Side side = accept_side(t, control);
+    Completions other(side.context.create_completion_queue());
+    weft::EndpointOptions options;
+    options.queue = other.queue();
+    control.send(side.listener.address());
+    weft::ConnectionRequest request = next_request(side.completions, side.listener);
+    weft::Endpoint unpolled = request.prepare(options);
+    const GuardedBuffer buffer(1 << 20);
+    weft::MemoryRegion region = side.region(buffer);
+    for (int i = 0; i < 8; ++i) REQUIRE_EQ(unpolled.receive(region.whole(), 1), Status::ok);
+    request.accept();
+    weft::CompletionQueue busy = side.completions.queue();
+    std::vector<Completion> room(4);
+    const Deadline deadline(1s);
+    while (!deadline.passed()) (void)busy.poll(room);
+    control.barrier();
+    for (int i = 0; i < 8; ++i) CHECK_EQ(other.next_of(Operation::receive).status, Status::ok);
+  });
+  Side side = connect_side(test, peer.control());
+  weft::Endpoint endpoint = connect_one(side, peer.control());
+  const GuardedBuffer buffer(1 << 20);
+  weft::MemoryRegion region = side.region(buffer);
+  const Stopwatch watch;
+  for (std::uint64_t i = 0; i < 8; ++i) REQUIRE_EQ(endpoint.send(region.whole(), i), Status::ok);
+  // They are complete while the peer still polls its other queue.
+  for (std::uint64_t i = 0; i < 8; ++i) CHECK_EQ(side.completions.next_of(Operation::send, 2s).context, i);
+  CHECK_LE(watch.without_stalls(), 900ms);
+  peer.control().barrier();
+  peer.finish();
+}
+
+CONFORMANCE_TEST(PRG, 1, no_endpoint_starves_another, alone) {
+  Loop loop = make_loop(test);
+  constexpr std::size_t count = 8;
+  std::vector<weft::Endpoint> near;
+  std::vector<weft::Endpoint> far;
+  for (std::size_t i = 0; i < count; ++i) {
+    weft::EndpointOptions options;
+    options.user_value = i;
+    options.queue = loop.near.queue();
+    near.push_back(loop.context.connect(loop.listener.address(), options));
+    options.queue = loop.far.queue();
+    far.push_back(next_request(loop.far, loop.listener).accept(options));
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    near[i].wait_up(patience);
+    far[i].wait_up(patience);
+  }
+  const GuardedBuffer buffer(1 << 20);
+  weft::MemoryRegion region = loop.region(buffer);
+  // The first is flooded for as long as the others need.
+  std::vector<int> received(count, 0);
+  const auto refill = [&](std::size_t i) {
+    const Segment into = i == 0 ? region.whole() : region.slice(0, 64);
+    while (far[i].receive(into, i) == Status::ok) {
+    }
+  };
+  const auto feed = [&](std::size_t i) {
+    const Segment from = i == 0 ? region.whole() : region.slice(0, 64);
+    while (near[i].send(from, i, Flags::unsignalled) == Status::ok && i != 0) {
+    }
+  };
+  for (std::size_t i = count; i-- > 1;) {
+    for (int k = 0; k < 8; ++k) REQUIRE_EQ(far[i].receive(region.slice(0, 64), i), Status::ok);
+  }
+  const Deadline deadline(20s);
+  const auto all_fed = [&] {
+    for (std::size_t i = 1; i < count; ++i) {
+      if (received[i] < 200) return false;
+    }
+    return true;
+  };
+  while (!all_fed() && !deadline.passed()) {
+    refill(0);
+    for (std::size_t i = 0; i < count; ++i) feed(i);
+    std::vector<Completion> room(64);
+    weft::CompletionQueue queue = loop.far.queue();
+    for (const Completion& completion : queue.poll(room)) {
+      REQUIRE_EQ(completion.status, Status::ok);
+      const std::size_t i = completion.user_value;
+      ++received[i];
+      if (i != 0) REQUIRE_EQ(far[i].receive(region.slice(0, 64), i), Status::ok);
+    }
+    loop.near.collect();
+  }
+  for (std::size_t i = 1; i < count; ++i) CHECK_GE(received[i], 200) << "endpoint " << i;
+  for (weft::Endpoint& endpoint : near) endpoint.abort();
+}
+
+CONFORMANCE_TEST(PRG, 2, one_sided_operations_need_no_call_of_the_target, with_peer) {
+  Peer peer = test.start_peer([](Test& t, Channel& control) {
+    Side side = accept_side(t, control);
+    const GuardedBuffer memory(1 << 20);
+    memory.fill(t.seed());
+    weft::MemoryRegion region =
+        side.region(memory, Access::remote_read | Access::remote_write | Access::remote_atomic);
+    give_key(control, region);
+    // Half of the time asleep, half of it busy in its own code.
+    control.barrier(60s);
+    const Deadline busy(1500ms);
+    control.barrier();
+    while (!busy.passed()) {
+    }
+    control.barrier(60s);
+  });
+  Side side = connect_side(test, peer.control());
+  const weft::RemoteMemory remote = side.take_key(peer.control());
+  const GuardedBuffer local(1 << 20);
+  weft::MemoryRegion region = side.region(local);
+  for (int half = 0; half < 2; ++half) {
+    for (int i = 0; i < 10; ++i) {
+      const Stopwatch watch;
+      REQUIRE_EQ(side.endpoint.write(region.whole(), remote.at(0), 1), Status::ok);
+      CHECK_EQ(side.completions.next().status, Status::ok);
+      REQUIRE_EQ(side.endpoint.read(region.whole(), remote.at(0), 2), Status::ok);
+      CHECK_EQ(side.completions.next().status, Status::ok);
+      REQUIRE_EQ(side.endpoint.flush(3), Status::ok);
+      CHECK_EQ(side.completions.next().status, Status::ok);
+      CHECK_LE(watch.without_stalls(), 700ms);
+    }
+    peer.control().barrier();
+    if (half == 0) peer.control().barrier();
+  }
+  peer.finish();
+}
+
+CONFORMANCE_TEST(PRG, 5, an_accepted_operation_goes_out_without_further_calls, with_peer) {
+  static constexpr std::size_t sizes[] = {1, 100, 5000, 1 << 20};
+  Peer peer = test.start_peer([](Test& t, Channel& control) {
+    Side side = accept_side(t, control);
+    const GuardedBuffer buffer(1 << 20);
+    weft::MemoryRegion region = side.region(buffer);
+    for (const std::size_t size : sizes) {
+      for (int count = 1; count <= 5; count += 4) {
+        for (int i = 0; i < count; ++i) REQUIRE_EQ(side.endpoint.receive(region.whole(), 1), Status::ok);
+        control.barrier();
+        control.barrier();  // they are posted
+        const Stopwatch watch;
+        for (int i = 0; i < count; ++i) CHECK_EQ(side.completions.next_of(Operation::receive).bytes, size);
+        CHECK_LE(watch.without_stalls(), 400ms) << count << " of " << size << " bytes";
+        control.barrier();
+      }
+    }
+  });
+  Side side = connect_side(test, peer.control());
+  const GuardedBuffer buffer(1 << 20);
+  weft::MemoryRegion region = side.region(buffer);
+  for (const std::size_t size : sizes) {
+    for (int count = 1; count <= 5; count += 4) {
+      peer.control().barrier();
+      for (int i = 0; i < count; ++i) REQUIRE_EQ(side.endpoint.send(region.slice(0, size), 1), Status::ok);
+      peer.control().barrier();
+      peer.control().barrier();  // here this side makes no call at all
+      for (const Completion& sent : side.completions.take(static_cast<std::size_t>(count))) {
+        CHECK_EQ(sent.status, Status::ok);
+      }
+    }
+  }
+  peer.finish();
+}
+
+CONFORMANCE_TEST(PRG, 6, without_a_helper_everything_moves_inside_calls, alone) {
+  const Holdings before = holdings_of_this_process();
+  weft::ContextOptions options = test.context_options();
+  options.progress_mode = weft::ProgressMode::when_called;
+  weft::Context context = weft::Context::open(options);
+  CHECK(context.attributes().progress_mode == weft::ProgressMode::when_called);
+  CHECK_LE(holdings_of_this_process().threads, before.threads) << "there is a helper thread";
+  Completions completions(context.create_completion_queue());
+  weft::ListenOptions listen;
+  listen.queue = completions.queue();
+  weft::Listener listener = context.listen(host_of(context) + ":0", listen);
+  weft::EndpointOptions endpoint_options;
+  endpoint_options.queue = completions.queue();
+  weft::Endpoint near = context.connect(listener.address(), endpoint_options);
+  weft::Endpoint far = next_request(completions, listener).accept(endpoint_options);
+  near.wait_up(patience);
+  far.wait_up(patience);
+  check_ping(context, near, completions, far, completions);
+  CHECK_LE(holdings_of_this_process().threads, before.threads);
+  near.close(1s);
+  CHECK_EQ(completions.until_ended(far).back().status, Status::disconnected);
+  CHECK_EQ(completions.until_ended(near).back().status, Status::local_close);
+}
+
+CONFORMANCE_TEST(PRG, 6, the_attributes_tell_the_modes, alone) {
+  const weft::Context context = test.open_context();
+  CHECK(context.attributes().progress_mode == weft::ProgressMode::automatic);
+  CHECK(context.attributes().thread_mode == test.setting().threads);
+}
+
+}  // namespace
+}  // namespace conformance

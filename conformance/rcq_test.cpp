@@ -1,0 +1,190 @@
+// RCQ: receive queues shared by endpoints.
+#include <array>
+#include <string>
+#include <vector>
+
+#include "harness/side.hpp"
+
+namespace conformance {
+namespace {
+
+using weft::Completion;
+using weft::Flags;
+using weft::Operation;
+using weft::Segment;
+using weft::Status;
+
+constexpr std::size_t endpoints = 3;
+
+// Several connections whose accepted ends share one receive queue.
+struct Shared {
+  explicit Shared(const Test& test, std::uint32_t depth = 64)
+      : context(test.open_context()),
+        near(context.create_completion_queue()),
+        sends(context.create_completion_queue()),
+        receives(context.create_completion_queue()) {
+    weft::ReceiveQueueOptions queue_options;
+    queue_options.queue = receives.queue();
+    queue_options.depth = depth;
+    queue_options.user_value = 4242;
+    shared = context.create_receive_queue(queue_options);
+    weft::ListenOptions listen;
+    listen.queue = sends.queue();
+    listener = context.listen(host_of(context) + ":0", listen);
+    for (std::size_t i = 0; i < endpoints; ++i) connect_one_more();
+  }
+
+  void connect_one_more() {
+    weft::EndpointOptions options;
+    options.queue = near.queue();
+    near_ends.push_back(context.connect(listener.address(), options));
+    options = {};
+    options.send_completions = sends.queue();
+    options.shared_receives = shared;
+    options.user_value = 100 + far_ends.size();
+    far_ends.push_back(next_request(sends, listener).accept(options));
+    near_ends.back().wait_up(patience);
+    far_ends.back().wait_up(patience);
+  }
+
+  void send_number(std::size_t endpoint, std::uint64_t number) {
+    REQUIRE_EQ(near_ends[endpoint].send(Segment::inline_bytes(&number, sizeof(number)), number,
+                                        Flags::inline_data | Flags::unsignalled),
+               Status::ok);
+  }
+
+  weft::Context context;
+  Completions near;
+  Completions sends;
+  Completions receives;
+  weft::ReceiveQueue shared;
+  weft::Listener listener;
+  std::vector<weft::Endpoint> near_ends;
+  std::vector<weft::Endpoint> far_ends;
+};
+
+CONFORMANCE_TEST(RCQ, 1, any_endpoint_takes_the_next_receive, alone) {
+  Shared scene(test);
+  constexpr std::size_t count = 60;
+  const GuardedBuffer buffer(8 * count);
+  weft::MemoryRegion region = scene.context.register_memory(buffer.bytes(), weft::Access::local_write);
+  for (std::uint64_t i = 0; i < count; ++i)
+    REQUIRE_EQ(scene.shared.receive(region.slice(8 * i, 8), i), Status::ok);
+  CHECK_EQ(scene.far_ends[0].receive(region.slice(0, 8), 1), Status::unsupported);
+  for (std::uint64_t i = 0; i < count; ++i)
+    scene.send_number(i % endpoints, 1000 * (i % endpoints) + i / endpoints);
+  std::array<std::uint64_t, endpoints> next{};
+  std::vector<int> used(count, 0);
+  for (std::uint64_t i = 0; i < count; ++i) {
+    const Completion received = scene.receives.next();
+    CHECK_EQ(received.operation, Operation::receive);
+    REQUIRE_EQ(received.status, Status::ok);
+    REQUIRE_LE(received.context, count - 1);
+    ++used[received.context];
+    const std::uint64_t number = buffer.at<std::uint64_t>(8 * received.context);
+    const std::size_t endpoint = number / 1000;
+    REQUIRE_LE(endpoint, endpoints - 1);
+    CHECK_EQ(received.endpoint_id, scene.far_ends[endpoint].id());
+    CHECK_EQ(received.user_value, 100 + endpoint);
+    CHECK_EQ(number % 1000, next[endpoint]++) << "one endpoint's messages stay in order";
+  }
+  CHECK_EQ(used, std::vector<int>(count, 1));
+}
+
+CONFORMANCE_TEST(RCQ, 1, it_survives_the_end_of_an_endpoint_with_its_receives, alone) {
+  Shared scene(test);
+  const GuardedBuffer buffer(8 * 16);
+  weft::MemoryRegion region = scene.context.register_memory(buffer.bytes(), weft::Access::local_write);
+  for (std::uint64_t i = 0; i < 8; ++i)
+    REQUIRE_EQ(scene.shared.receive(region.slice(8 * i, 8), i), Status::ok);
+  scene.send_number(0, 5);
+  CHECK_EQ(scene.receives.next().context, 0);
+  scene.near_ends[0].abort();
+  const auto end = scene.receives.until_ended(scene.far_ends[0]);
+  REQUIRE_EQ(end.size(), 1U) << "receives not taken stay with the queue: " << list(end);
+  CHECK_EQ(end[0].status, Status::aborted);
+  CHECK_EQ(end[0].user_value, 100);
+  // Too long a message ends its endpoint alone, with the receive it took.
+  const GuardedBuffer large(64);
+  weft::MemoryRegion large_region = scene.context.register_memory(large.bytes(), weft::Access::none);
+  REQUIRE_EQ(scene.near_ends[1].send(large_region.whole(), 6), Status::ok);
+  const auto truncated = scene.receives.until_ended(scene.far_ends[1]);
+  REQUIRE_EQ(truncated.size(), 2U) << list(truncated);
+  CHECK_EQ(truncated[0].status, Status::truncated);
+  CHECK_EQ(truncated[0].context, 1);
+  CHECK_EQ(truncated[1].status, Status::truncated);
+  scene.connect_one_more();
+  for (std::uint64_t i = 2; i < 8; ++i) {
+    scene.send_number(i % 2 == 0 ? 2 : 3, i);
+    const Completion received = scene.receives.next();
+    CHECK_EQ(received.context, i);
+    CHECK_EQ(buffer.at<std::uint64_t>(8 * i), i);
+  }
+  CHECK_EQ(scene.shared.receive(region.slice(0, 8), 9), Status::ok);
+}
+
+CONFORMANCE_TEST(RCQ, 1, its_limits_are_its_own, alone) {
+  Shared scene(test, 10);
+  const GuardedBuffer buffer(64);
+  weft::MemoryRegion region = scene.context.register_memory(buffer.bytes(), weft::Access::local_write);
+  for (std::uint64_t i = 0; i < 10; ++i) CHECK_EQ(scene.shared.receive(region.slice(0, 8), i), Status::ok);
+  CHECK_EQ(scene.shared.receive(region.slice(0, 8), 10), Status::again);
+  CHECK_EQ(scene.shared.receive(region.slice(60, 8), 10), Status::invalid_argument);
+  CHECK_EQ(region.deregister(), Status::busy);
+  scene.send_number(1, 7);
+  CHECK_EQ(scene.receives.next().context, 0);
+  CHECK_EQ(scene.shared.receive(region.slice(0, 8), 10), Status::ok);
+}
+
+CONFORMANCE_TEST(RCQ, 2, an_empty_queue_makes_senders_wait, alone) {
+  Shared scene(test);
+  const GuardedBuffer buffer(100'000 * endpoints);
+  const GuardedBuffer source(100'000);
+  source.fill(test.seed());
+  weft::MemoryRegion region = scene.context.register_memory(buffer.bytes(), weft::Access::local_write);
+  weft::MemoryRegion source_region = scene.context.register_memory(source.bytes(), weft::Access::none);
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    REQUIRE_EQ(scene.near_ends[i].send(source_region.whole(), i), Status::ok);
+  }
+  CHECK_EQ(list(scene.receives.all_within(200ms)), "(none)");
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    REQUIRE_EQ(scene.shared.receive(region.slice(100'000 * i, 100'000), i), Status::ok);
+  }
+  for (std::size_t i = 0; i < endpoints; ++i) CHECK_EQ(scene.receives.next().status, Status::ok);
+  for (std::size_t i = 0; i < endpoints; ++i) {
+    CHECK_EQ(pattern_difference(buffer.bytes(100'000 * i, 100'000), test.seed()), "");
+  }
+}
+
+CONFORMANCE_TEST(RCQ, 2, the_low_water_mark_is_reported_once_per_crossing, alone) {
+  Shared scene(test);
+  const GuardedBuffer buffer(64);
+  weft::MemoryRegion region = scene.context.register_memory(buffer.bytes(), weft::Access::local_write);
+  const auto post = [&](int count) {
+    for (int i = 0; i < count; ++i) REQUIRE_EQ(scene.shared.receive(region.slice(0, 8), 1), Status::ok);
+  };
+  const auto use = [&](std::uint64_t count) {
+    for (std::uint64_t i = 0; i < count; ++i) scene.send_number(i % endpoints, i);
+    for (std::uint64_t i = 0; i < count; ++i)
+      CHECK_EQ(scene.receives.next_of(Operation::receive).status, Status::ok);
+  };
+  post(10);
+  scene.shared.set_low_water(5);
+  for (int round = 0; round < 3; ++round) {
+    use(5);  // down to 5: not below
+    CHECK_EQ(list(scene.receives.all_within(50ms)), "(none)");
+    use(3);  // below, once
+    const Completion low = scene.receives.next_of(Operation::low_water);
+    CHECK_EQ(low.user_value, 4242);
+    CHECK_EQ(low.endpoint_id, 0);
+    CHECK_EQ(low.status, Status::ok);
+    CHECK_EQ(list(scene.receives.all_within(50ms)), "(none)");
+    post(8);
+  }
+  scene.shared.set_low_water(0);
+  use(8);
+  CHECK_EQ(list(scene.receives.all_within(50ms)), "(none)");
+}
+
+}  // namespace
+}  // namespace conformance
