@@ -1,6 +1,9 @@
 // Sketch: contexts and queues on UCP (see ucx_sketch.hpp).
 #include "ucx_sketch.hpp"
 
+#include <csignal>
+#include <cstdlib>
+
 #include "ucx_endpoint.hpp"
 
 namespace weft::sketch::ucx {
@@ -17,6 +20,21 @@ ucs_status_t on_message(void* queue, const void* header, size_t header_length, v
   std::memcpy(&copy, header, sizeof copy);
   return static_cast<CompletionQueue*>(queue)->message(id, copy, data, length, *parameters);
 }
+
+class SignalsBlocked {
+ public:
+  SignalsBlocked() noexcept {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsBlocked(const SignalsBlocked&) = delete;
+  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
 
 void set_handler(CompletionQueue& queue, unsigned id, ucp_am_recv_callback_t callback) {
   ucp_am_handler_param_t handler{};
@@ -65,13 +83,16 @@ std::unique_ptr<provider::Context> Provider::open(provider::Host& host, const pr
 
 Context::Context(provider::Host& services, const Lanes& which, const provider::OpenRequest& request)
     : host(services), events(request.events), lanes(which) {
+  // Shared memory offers peer error handling only when told to by the environment (ucp_config_modify takes
+  // these names and does nothing, 1.13); without it there is no lane at all. Not over what the user set.
+  for (const char* name : {"UCX_POSIX_ERROR_HANDLING", "UCX_SYSV_ERROR_HANDLING"})
+    if (std::string_view(lanes.name) == "shm") static_cast<void>(setenv(name, "y", 0));
+  const SignalsBlocked
+      blocked;  // UCX's thread inherits the mask: no signal of the program's ends there (ERR-6)
   ucp_config_t* config = nullptr;
   if (const ucs_status_t code = ucp_config_read(nullptr, nullptr, &config); code != UCS_OK)
     refuse("ucp_config_read", code);
   static_cast<void>(ucp_config_modify(config, "TLS", lanes.transports));
-  // Shared memory offers peer error handling only when told to; without it there is no lane at all.
-  static_cast<void>(ucp_config_modify(config, "POSIX_ERROR_HANDLING", "y"));
-  static_cast<void>(ucp_config_modify(config, "SYSV_ERROR_HANDLING", "y"));
   if (!request.device.empty()) {  // the interface that has the address, or is named
     const std::string device(request.device);
     static_cast<void>(ucp_config_modify(config, "NET_DEVICES", device.c_str()));
@@ -138,6 +159,7 @@ Context::Clock::time_point Context::service(Clock::time_point now) noexcept {
 
 CompletionQueue::CompletionQueue(Context& context, std::uint32_t capacity, provider::QueueEvents& events)
     : owner(context), entries(capacity, events) {
+  const SignalsBlocked blocked;
   ucp_worker_params_t parameters{};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   parameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;

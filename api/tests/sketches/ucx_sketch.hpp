@@ -34,7 +34,7 @@ inline constexpr std::array lane_lists{
 inline constexpr std::size_t frame_size = 8 * 1024;
 inline constexpr std::size_t frames_per_endpoint = 16;
 inline constexpr std::size_t reorder_depth = 64;  // active messages come out of order; more is a broken peer
-enum MessageId : unsigned { frame_message = 1, payload_message = 2, want_message = 3 };
+inline constexpr unsigned frame_message = 1, payload_message = 2, want_message = 3;  // ids of active messages
 
 // In front of every active message: for whom, and which.
 struct Header {

@@ -33,7 +33,8 @@ inline Endpoint::Endpoint(Context& owner, const provider::EndpointRequest& reque
                 segments_per_request, request.max_inline};
   wanted.qp_type = IBV_QPT_RC;
   // The wish shrinks until the device agrees.
-  while (!(pair_ = PairHandle{ibv_create_qp(owner.domain.get(), &wanted)}) && wanted.cap.max_inline_data > 0)
+  while (!(pair_ = PairHandle{ibv_create_qp((owner.parent ? owner.parent : owner.domain).get(), &wanted)}) &&
+         wanted.cap.max_inline_data > 0)
     wanted.cap.max_inline_data /= 2;
   if (!pair_) throw Error(Status::resource_limit, std::string("ibv_create_qp: ") + std::strerror(errno));
   hardware_inline_ = wanted.cap.max_inline_data;

@@ -70,6 +70,12 @@ Context::Context(provider::Host& services, DeviceHandle opened, std::uint8_t num
       port(number),
       peer_timeout(request.peer_timeout) {
   if (!domain) refuse("ibv_alloc_pd", errno);
+  ibv_td_init_attr for_threads{};
+  if (request.thread_mode == ThreadMode::single) threads.reset(ibv_alloc_td(device.get(), &for_threads));
+  ibv_parent_domain_init_attr wanted{};
+  wanted.pd = domain.get();
+  wanted.td = threads.get();
+  if (threads) parent.reset(ibv_alloc_parent_domain(device.get(), &wanted));
   if (ibv_query_device(device.get(), &limits) != 0 || ibv_query_port(device.get(), port, &port_state) != 0)
     refuse("query of the device", errno);
   scratch_region.reset(ibv_reg_mr(domain.get(), scratch.data(), sizeof scratch,
@@ -97,14 +103,18 @@ Context::Context(provider::Host& services, DeviceHandle opened, std::uint8_t num
 }
 
 Context::~Context() {
-  // MEM-7: the parent owns what these would talk to; only memory is left to the child, on purpose.
-  if (in_child)
-    static_cast<void>(scratch_region.release()), static_cast<void>(domain.release()),
-        static_cast<void>(device.release());
+  // MEM-7: the parent owns what these would talk to; only memory is left to the child.
+  if (!in_child) return;
+  static_cast<void>(scratch_region.release());
+  static_cast<void>(parent.release());
+  static_cast<void>(threads.release());
+  static_cast<void>(domain.release());
+  static_cast<void>(device.release());
 }
 
 void Context::enter_child() noexcept {
   in_child = true;  // data-path calls look at it through their queue pair's absence
+  for (CompletionQueue* queue : queues) close(queue->descriptor());
   close(device->cmd_fd);
   close(device->async_fd);
 }

@@ -37,6 +37,10 @@ using DeviceHandle = std::unique_ptr<ibv_context, Release<ibv_close_device>>;
 using DomainHandle = std::unique_ptr<ibv_pd, Release<ibv_dealloc_pd>>;
 using ChannelHandle = std::unique_ptr<ibv_comp_channel, Release<ibv_destroy_comp_channel>>;
 using QueueHandle = std::unique_ptr<ibv_cq, Release<ibv_destroy_cq>>;
+struct ReleaseThreadDomain {  // the header has it as a static function, which a template argument must not be
+  void operator()(ibv_td* domain) const noexcept { static_cast<void>(ibv_dealloc_td(domain)); }
+};
+using ThreadDomainHandle = std::unique_ptr<ibv_td, ReleaseThreadDomain>;
 using PairHandle = std::unique_ptr<ibv_qp, Release<ibv_destroy_qp>>;
 using SharedHandle = std::unique_ptr<ibv_srq, Release<ibv_destroy_srq>>;
 using RegionHandle = std::unique_ptr<ibv_mr, Release<ibv_dereg_mr>>;
@@ -128,6 +132,8 @@ class Context final : public provider::Context {
   provider::ContextEvents* events;
   DeviceHandle device;
   DomainHandle domain;
+  ThreadDomainHandle threads;
+  DomainHandle parent;  // `domain` without the driver's locks (THR-2), where the device has it
   ibv_device_attr limits{};
   ibv_port_attr port_state{};
   std::uint8_t port;
