@@ -234,9 +234,17 @@ inline void Endpoint::finished(Slot& slot, std::size_t length, std::uint64_t tag
 
 inline void Endpoint::tend() noexcept {
   if (detached_ || !endpoint_) return;
-  if (hello_due_)
-    if (Slot* slot = free_slot(Slot::Kind::send); slot != nullptr && send(*slot, 0, hello))
+  if (hello_due_) {
+    Slot* slot = free_slot(Slot::Kind::send);
+    if (slot != nullptr && send(*slot, 0, hello)) {
       hello_due_ = false;
+    } else if (!owner_.fabric.has_descriptor && owner_.events != nullptr) {
+      // The fabric connects only while the peer makes progress too, and nothing of the fabric's wakes its
+      // helper.
+      request_.events->ring_peer();
+      owner_.events->request_service();
+    }
+  }
   for (Slot& slot : slots_)
     if (slot.kind == Slot::Kind::receive && !slot.busy) post_receive(slot);
   if (ready_) room();

@@ -112,7 +112,7 @@ Context::Clock::time_point Context::service(Clock::time_point now) noexcept {
     queue->drive();
     for (Endpoint* endpoint : queue->endpoints()) {
       endpoint->tend();
-      soon |= endpoint->holds_back();
+      soon |= endpoint->holds_back() || endpoint->connecting();  // both sides, from prepare on: see tend()
     }
   }
   return now + std::chrono::milliseconds(soon ? 10 : 50);

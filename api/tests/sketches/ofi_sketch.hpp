@@ -169,6 +169,7 @@ class Endpoint final : public engine::Endpoint {
   void finished(Slot& slot, std::size_t length, std::uint64_t tag, int error) noexcept;
   void tend() noexcept;
   bool tell_asleep() noexcept;
+  bool connecting() const noexcept { return !ready_ && !detached_; }
 
  private:
   std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept override;
