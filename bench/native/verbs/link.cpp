@@ -123,7 +123,7 @@ void Link::connect(const Device& device, Exchange& exchange) {
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
   attributes.timeout = 14;  // 67 ms
-  attributes.retry_cnt = 7;
+  attributes.retry_cnt = 6;  // rxe takes 7 for "for ever" and would never notice a lost peer
   attributes.rnr_retry = 7;  // for ever
   attributes.sq_psn = mine.packet_sequence;
   attributes.max_rd_atomic = outstanding;

@@ -8,6 +8,7 @@ import subprocess
 import time
 
 from .errors import SoftroceError
+from .host_ticks import counter_khz
 from .packages import program
 
 channel_names = ("control", "out", "err", "shell", "monitor")
@@ -23,12 +24,14 @@ def die_with_parent():
 def machine_arguments(kernel, accelerator, memory, processors, command_line, console):
     accelerate = ["-accel", "kvm", "-cpu", "host"] if accelerator == "kvm" else \
         ["-accel", "tcg,thread=multi", "-cpu", "max"]
+    # tsc=reliable: else the emulated guest takes the HPET as its clock, and reading the time is slow.
+    khz = counter_khz() if accelerator == "tcg" else None
+    clock = f"tsc=reliable tsc_early_khz={khz} " if khz else ""
     return [program("qemu-system-x86_64"), "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             *accelerate, "-smp", str(processors), "-m", str(memory),
             "-kernel", kernel.image, "-initrd", kernel.initial_disk(),
-            # tsc=reliable: else the emulated guest takes the HPET as its clock, and reading the time is slow.
-            "-append", "console=ttyS0 quiet loglevel=4 panic=-1 tsc=reliable mitigations=off nokaslr "
-                       "cryptomgr.notests audit=0 apparmor=0 rcupdate.rcu_expedited=1 " + command_line,
+            "-append", "console=ttyS0 quiet loglevel=4 panic=-1 mitigations=off nokaslr cryptomgr.notests audit=0 "
+                       "apparmor=0 rcupdate.rcu_expedited=1 " + clock + command_line,
             "-chardev", f"file,id=console,path={console},append=on", "-serial", "chardev:console"]
 
 
