@@ -50,7 +50,6 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
   limits_.max_inline = std::clamp(request.max_inline, std::uint32_t{32}, max_inline);
-  acknowledge_every_ = std::max(request.send_depth / 4, std::uint32_t{1});
   control_.reserve(256);
   if (static_cast<Queue*>(&group_) != &send_queue_) send_queue_.share();
   const HelperEntry entry(group_.gate());
@@ -87,6 +86,8 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   const auto most_reads = static_cast<std::uint32_t>(reads_.size());
   limits_.max_outstanding_reads = std::clamp(limits_.max_outstanding_reads, std::uint32_t{1}, most_reads);
   sends_.shrink_depth(std::max(limits_.send_depth, std::uint32_t{1}));
+  // Slots of unsignalled one-sided operations come back in quarters of the depth (CMP-2).
+  acknowledge_every_ = std::max(sends_.depth() / 4, std::uint32_t{1});
   if (shared_ == nullptr) receives_.shrink_depth(std::max(limits_.receive_depth, std::uint32_t{1}));
   peer_window_ = blob->window;
   peer_shares_receives_ = blob->shared_receives;

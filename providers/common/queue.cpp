@@ -85,6 +85,7 @@ void Queue::drop_entries_of(std::uint32_t endpoint_id) noexcept {
 }
 
 void Queue::resume_signals() noexcept {
+  const MaybeLock lock(*this);
   if (has_entries()) {
     events_.readable();
   } else {
