@@ -1,0 +1,247 @@
+#include "weft/endpoint.hpp"
+
+#include "objects/endpoint_handle.hpp"
+#include "objects/queue_core.hpp"
+
+namespace weft {
+
+namespace {
+
+core::EndpointHandle& checked(const std::shared_ptr<core::EndpointHandle>& handle, const char* what) {
+  if (handle == nullptr) {
+    throw Error(Status::invalid_argument,
+                std::string("cannot ") + what + ": this Endpoint names no endpoint");
+  }
+  return *handle;
+}
+
+Status post_one(const std::shared_ptr<core::EndpointHandle>& handle, const WorkRequest& request) noexcept {
+  if (handle == nullptr) [[unlikely]]
+    return Status::not_connected;
+  return handle->provider().post(&request, 1).status;
+}
+
+}  // namespace
+
+PostResult Endpoint::post(std::span<const WorkRequest> requests) noexcept {
+  if (handle_ == nullptr) [[unlikely]]
+    return {Status::not_connected, 0};
+  return handle_->provider().post(requests.data(), requests.size());
+}
+
+Status Endpoint::post(const WorkRequest& request) noexcept { return post_one(handle_, request); }
+
+PostResult Endpoint::post_receives(std::span<const ReceiveRequest> requests) noexcept {
+  if (handle_ == nullptr) [[unlikely]]
+    return {Status::not_connected, 0};
+  return handle_->provider().post_receives(requests.data(), requests.size());
+}
+
+Status Endpoint::receive(const Segment& segment, std::uint64_t context) noexcept {
+  const ReceiveRequest request{.context = context, .segments = {&segment, 1}};
+  return post_receives({&request, 1}).status;
+}
+
+Status Endpoint::send(const Segment& segment, std::uint64_t context, Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::send,
+                            .flags = flags,
+                            .context = context,
+                            .segments = {&segment, 1},
+                            .remote = {}});
+}
+
+Status Endpoint::send_with_immediate(const Segment& segment, std::uint32_t immediate, std::uint64_t context,
+                                     Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::send,
+                            .flags = flags | Flags::with_immediate,
+                            .immediate = immediate,
+                            .context = context,
+                            .segments = {&segment, 1},
+                            .remote = {}});
+}
+
+Status Endpoint::write(const Segment& source, const RemoteSegment& target, std::uint64_t context,
+                       Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::write,
+                            .flags = flags,
+                            .context = context,
+                            .segments = {&source, 1},
+                            .remote = target});
+}
+
+Status Endpoint::write_with_immediate(const Segment& source, const RemoteSegment& target,
+                                      std::uint32_t immediate, std::uint64_t context, Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::write_with_immediate,
+                            .flags = flags,
+                            .immediate = immediate,
+                            .context = context,
+                            .segments = {&source, 1},
+                            .remote = target});
+}
+
+Status Endpoint::read(const Segment& destination, const RemoteSegment& source, std::uint64_t context,
+                      Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::read,
+                            .flags = flags,
+                            .context = context,
+                            .segments = {&destination, 1},
+                            .remote = source});
+}
+
+Status Endpoint::fetch_add(const Segment& result, const RemoteSegment& target, std::uint64_t operand,
+                           std::uint64_t context, Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::fetch_add,
+                            .flags = flags,
+                            .context = context,
+                            .segments = {&result, 1},
+                            .remote = target,
+                            .operand = operand});
+}
+
+Status Endpoint::compare_swap(const Segment& result, const RemoteSegment& target, std::uint64_t compare,
+                              std::uint64_t swap, std::uint64_t context, Flags flags) noexcept {
+  return post_one(handle_, {.operation = Operation::compare_swap,
+                            .flags = flags,
+                            .context = context,
+                            .segments = {&result, 1},
+                            .remote = target,
+                            .operand = swap,
+                            .compare = compare});
+}
+
+Status Endpoint::flush(std::uint64_t context, Flags flags) noexcept {
+  return post_one(
+      handle_,
+      {.operation = Operation::flush, .flags = flags, .context = context, .segments = {}, .remote = {}});
+}
+
+RemoteMemory Endpoint::import_memory(std::span<const std::byte> key) {
+  core::EndpointHandle& handle = checked(handle_, "import a key");
+  handle.context().check_usable("import a key");
+  const std::lock_guard guard(handle.context().mutex());
+  using Phase = core::EndpointCore::Phase;
+  const Phase phase = handle.core().phase();
+  if (phase != Phase::up && phase != Phase::draining) {
+    throw Error(Status::not_connected, phase == Phase::connecting
+                                           ? "cannot import a key: the endpoint is not up yet"
+                                           : "cannot import a key: the endpoint has ended");
+  }
+  const auto imported = handle.provider().import_key(key);
+  std::shared_ptr<core::RemoteHandle> remote;
+  try {
+    remote = std::make_shared<core::RemoteHandle>(handle.context_state(), handle.shared(), imported.token);
+  } catch (...) {
+    handle.provider().release_key(imported.token);
+    throw;
+  }
+  return {std::move(remote), imported.token, imported.length, imported.access};
+}
+
+Endpoint Endpoint::wait_up(std::chrono::nanoseconds timeout) {
+  core::EndpointHandle& handle = checked(handle_, "wait for the connection");
+  core::ContextCore& context = handle.context();
+  if (context.is_inert()) context.check_usable("wait for the connection");
+  core::EndpointCore& endpoint = handle.core();
+  const auto deadline = timeout < timeout.zero() ? core::Service::Time::max()
+                                                 : core::after(core::Service::Clock::now(), timeout);
+  std::unique_lock lock(context.mutex());
+  const bool known = context.service().wait_until(
+      lock, deadline, [&endpoint] { return endpoint.connect_status() != Status::again; });
+  if (!known) {
+    throw Error(Status::timed_out, "the connection to " + endpoint.peer_name() +
+                                       " was not up when wait_up's timeout passed; the attempt goes on");
+  }
+  if (endpoint.connect_status() == Status::ok) {
+    (void)handle.provider().withdraw_connect_report();  // false: the program has taken it already
+    return *this;
+  }
+  (void)endpoint.receive_queue().take_back(&endpoint);
+  throw Error(endpoint.connect_status(), endpoint.describe_end());
+}
+
+void Endpoint::close(std::chrono::nanoseconds deadline) {
+  core::EndpointHandle& handle = checked(handle_, "close");
+  if (handle.context().is_inert()) return;
+  const std::lock_guard guard(handle.context().mutex());
+  handle.core().close(deadline);
+  handle.context().handle_events();
+}
+
+void Endpoint::abort() {
+  core::EndpointHandle& handle = checked(handle_, "abort");
+  if (handle.context().is_inert()) return;
+  const std::lock_guard guard(handle.context().mutex());
+  handle.core().abort("aborted by this side");
+  handle.context().handle_events();
+}
+
+EndpointState Endpoint::state() const {
+  core::EndpointHandle& handle = checked(handle_, "tell the state");
+  if (handle.context().is_inert()) return EndpointState::ended;
+  handle.context().assist();
+  const std::lock_guard guard(handle.context().mutex());
+  switch (handle.core().phase()) {
+    case core::EndpointCore::Phase::connecting:
+      return EndpointState::connecting;
+    case core::EndpointCore::Phase::up:
+      return EndpointState::up;
+    case core::EndpointCore::Phase::draining:
+    case core::EndpointCore::Phase::ending:
+      return EndpointState::closing;
+    case core::EndpointCore::Phase::ended:
+      break;
+  }
+  return EndpointState::ended;
+}
+
+Status Endpoint::cause() const {
+  core::EndpointHandle& handle = checked(handle_, "tell the cause");
+  if (handle.context().is_inert()) return Status::not_connected;
+  handle.context().assist();
+  const std::lock_guard guard(handle.context().mutex());
+  return handle.core().cause();
+}
+
+std::string Endpoint::describe_end() const {
+  core::EndpointHandle& handle = checked(handle_, "describe the end");
+  if (handle.context().is_inert())
+    return "this is a forked child, where the parent's weft objects do nothing";
+  const std::lock_guard guard(handle.context().mutex());
+  return handle.core().describe_end();
+}
+
+Limits Endpoint::limits() const {
+  core::EndpointHandle& handle = checked(handle_, "tell the limits");
+  if (handle.context().is_inert()) return {};
+  const std::lock_guard guard(handle.context().mutex());
+  return handle.provider().limits();
+}
+
+std::string Endpoint::local_address() const {
+  core::EndpointHandle& handle = checked(handle_, "tell the address");
+  if (handle.context().is_inert()) return {};
+  const std::lock_guard guard(handle.context().mutex());
+  return handle.core().local_address();
+}
+
+std::string Endpoint::peer_address() const {
+  core::EndpointHandle& handle = checked(handle_, "tell the peer's address");
+  if (handle.context().is_inert()) return {};
+  const std::lock_guard guard(handle.context().mutex());
+  return handle.core().peer_address();
+}
+
+std::span<const std::byte> Endpoint::peer_private_data() const {
+  core::EndpointHandle& handle = checked(handle_, "tell the peer's private data");
+  if (handle.context().is_inert()) return {};
+  const std::lock_guard guard(handle.context().mutex());
+  return handle.core().peer_private_data();  // set once, before the outcome is reported
+}
+
+std::uint32_t Endpoint::id() const noexcept { return handle_ == nullptr ? 0 : handle_->core().id(); }
+
+std::uint64_t Endpoint::user_value() const noexcept {
+  return handle_ == nullptr ? 0 : handle_->core().user_value();
+}
+
+}  // namespace weft
