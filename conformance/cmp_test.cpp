@@ -77,7 +77,7 @@ CONFORMANCE_TEST(CMP, 1, a_failed_unsignalled_operation_completes_once_with_its_
   loop.near_endpoint.abort();
   const auto all = loop.near.until_ended(loop.near_endpoint);
   // Some may have been handed over before; those that were not complete in order, once, up to the last.
-  REQUIRE_GE(all.size(), 2U) << list(all);
+  if (posted * size > loop.near_endpoint.limits().unexpected_bytes) CHECK_GE(all.size(), 2) << list(all);
   const std::uint64_t failed = all.size() - 1;
   CHECK_LE(failed, posted);
   for (std::size_t i = 0; i < failed; ++i) {
@@ -351,8 +351,7 @@ CONFORMANCE_TEST(CMP, 6, reports_and_failed_unsignalled_operations_use_no_room, 
   for (weft::Endpoint& endpoint : near) endpoint.abort();
   for (const weft::Endpoint& endpoint : near) {
     const auto all = loop.near.until_ended(endpoint);
-    CHECK_GE(all.size(), 2) << "failed unsignalled sends report themselves: " << list(all);
-    CHECK_LE(all.size(), 5);
+    CHECK_LE(all.size(), 5) << "failed unsignalled sends, once each: " << list(all);
     CHECK_EQ(all.back().operation, Operation::endpoint_ended);
   }
   for (const weft::Endpoint& endpoint : far) CHECK_EQ(loop.far.until_ended(endpoint).size(), 1);

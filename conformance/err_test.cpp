@@ -34,17 +34,23 @@ void receives_too_little(Test& test, Channel& control) {
       pause(50ms);
     }
     REQUIRE_EQ(endpoint.receive(segment, 1), Status::ok);
-    REQUIRE_EQ(endpoint.receive(segment, 2), Status::ok);
+    // A message that was there already has ended the endpoint by now, or has not.
+    const Status second = endpoint.receive(segment, 2);
+    CHECK(second == Status::ok || (late && second == Status::not_connected)) << weft::to_string(second);
     if (!late) control.barrier();
     const auto all = side.completions.until_ended(endpoint, 5s);
-    REQUIRE_EQ(all.size(), 3U) << size << " bytes into " << room << ": " << list(all);
+    REQUIRE_EQ(all.size(), second == Status::ok ? 3U : 2U)
+        << size << " bytes into " << room << ": " << list(all);
     CHECK_EQ(all[0].operation, Operation::receive);
     CHECK_EQ(all[0].status, Status::truncated);
     CHECK_EQ(all[0].context, 1);
     CHECK_EQ(all[0].bytes, 0);
-    CHECK_EQ(all[1].status, Status::cancelled);
-    CHECK_EQ(all[1].context, 2);
-    CHECK_EQ(all[2].status, Status::truncated);
+    if (second == Status::ok) {
+      CHECK_EQ(all[1].status, Status::cancelled);
+      CHECK_EQ(all[1].context, 2);
+    }
+    CHECK_EQ(all.back().operation, Operation::endpoint_ended);
+    CHECK_EQ(all.back().status, Status::truncated);
     CHECK_EQ(endpoint.cause(), Status::truncated);
     CHECK_EQ(buffer.underrun(), "");
     control.barrier();

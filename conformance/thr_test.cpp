@@ -1,0 +1,176 @@
+// THR: threads.
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/run.hpp"
+#include "harness/side.hpp"
+
+namespace conformance {
+namespace {
+
+using weft::Access;
+using weft::Completion;
+using weft::Flags;
+using weft::Operation;
+using weft::Segment;
+using weft::Status;
+
+// Runs it in a thread of its own and notes what it throws; the failure of one stops the others.
+class Worker {
+ public:
+  template <class Function>
+  explicit Worker(Function function)
+      : thread_([function = std::move(function)] { run_noting_failures(Role::peer, function); }) {}
+  Worker(Worker&&) noexcept = default;
+  ~Worker() {
+    if (thread_.joinable()) thread_.join();
+  }
+
+ private:
+  std::thread thread_;
+};
+
+CONFORMANCE_TEST(THR, 1, each_completion_goes_to_exactly_one_thread, alone.within(60s)) {
+  if (test.setting().threads == weft::ThreadMode::single) {
+    // What `safe` promises is not promised here; one thread at a time, any thread, is.
+    Loop loop = make_loop(test);
+    for (int i = 0; i < 10; ++i) Worker([&] { check_ping(loop); });
+    check_ping(loop);
+    return;
+  }
+  constexpr std::size_t endpoints = 4;
+  constexpr std::uint64_t per_endpoint = 5000;
+  constexpr std::uint64_t total = endpoints * per_endpoint;
+  Loop loop = make_loop(test);
+  std::vector<weft::Endpoint> near = {loop.near_endpoint};
+  std::vector<weft::Endpoint> far = {loop.far_endpoint};
+  for (std::size_t i = 1; i < endpoints; ++i) {
+    weft::EndpointOptions options;
+    options.queue = loop.near.queue();
+    near.push_back(loop.context.connect(loop.listener.address(), options));
+    options.queue = loop.far.queue();
+    far.push_back(next_request(loop.far, loop.listener).accept(options));
+    near.back().wait_up(patience);
+    far.back().wait_up(patience);
+  }
+  const GuardedBuffer buffer(1 << 20);
+  weft::MemoryRegion region = loop.region(buffer);
+  std::vector<std::atomic<int>> sent(total);
+  std::vector<std::atomic<int>> received(total);
+  std::atomic<std::uint64_t> sends_taken{0};
+  std::atomic<std::uint64_t> receives_taken{0};
+  const Deadline deadline(40s);
+  const auto busy = [&] { return !deadline.passed() && !Findings::here().failed(); };
+  const auto poll_one = [&](weft::CompletionQueue queue, std::vector<std::atomic<int>>& counts,
+                            std::atomic<std::uint64_t>& taken, bool waiting) {
+    std::array<Completion, 16> room;
+    while (taken.load() < total && busy()) {
+      for (const Completion& completion : waiting ? queue.wait(room, 10ms) : queue.poll(room)) {
+        REQUIRE_EQ(completion.status, Status::ok);
+        REQUIRE_LE(completion.context, total - 1);
+        ++counts[completion.context];
+        ++taken;
+      }
+    }
+  };
+  {
+    std::vector<Worker> workers;
+    for (std::size_t half = 0; half < 2; ++half) {
+      // Two threads post to every endpoint, each one half of the numbers.
+      workers.emplace_back([&, half] {
+        for (std::uint64_t i = half; i < total && busy();) {
+          weft::Endpoint& endpoint = near[i % endpoints];
+          const std::size_t size = i % 100 == 0 ? 50'000 : i % 300;
+          const Status status = endpoint.send(region.slice(0, size), i);
+          if (status == Status::ok) i += 2;
+          if (status != Status::ok) REQUIRE_EQ(status, Status::again);
+        }
+      });
+      workers.emplace_back([&, half] {
+        for (std::uint64_t i = half; i < total && busy();) {
+          const Status status = far[i % endpoints].receive(region.slice(1 << 19, 50'000), i);
+          if (status == Status::ok) i += 2;
+          if (status != Status::ok) REQUIRE_EQ(status, Status::again);
+        }
+      });
+    }
+    for (int i = 0; i < 2; ++i) {
+      workers.emplace_back([&, i] { poll_one(loop.near.queue(), sent, sends_taken, i == 1); });
+      workers.emplace_back([&, i] { poll_one(loop.far.queue(), received, receives_taken, i == 1); });
+    }
+    // Meanwhile others come and go, on queues of their own.
+    workers.emplace_back([&] {
+      Completions completions(loop.context.create_completion_queue());
+      weft::ListenOptions listen;
+      listen.queue = completions.queue();
+      weft::Listener listener = loop.context.listen(host_of(loop.context) + ":0", listen);
+      weft::EndpointOptions options;
+      options.queue = completions.queue();
+      while (receives_taken.load() < total && busy()) {
+        weft::Endpoint a = loop.context.connect(listener.address(), options);
+        weft::Endpoint b = next_request(completions, listener).accept(options);
+        a.wait_up(patience);
+        b.wait_up(patience);
+        check_ping(loop.context, a, completions, b, completions);
+        a.abort();
+        (void)completions.until_ended(b);
+      }
+    });
+  }
+  CHECK_EQ(sends_taken.load(), total);
+  CHECK_EQ(receives_taken.load(), total);
+  std::uint64_t wrong = 0;
+  for (std::uint64_t i = 0; i < total; ++i) wrong += sent[i] != 1 || received[i] != 1 ? 1 : 0;
+  CHECK_EQ(wrong, 0) << "operations that did not complete exactly once";
+}
+
+CONFORMANCE_TEST(THR, 1, every_waiter_gets_its_share, alone) {
+  if (test.setting().threads == weft::ThreadMode::single) {
+    CHECK(test.open_context().attributes().thread_mode == weft::ThreadMode::single);
+    return;
+  }
+  // Two threads sleep on one queue; each completion wakes one of them, and none is left lying.
+  constexpr int rounds = 200;
+  Loop loop = make_loop(test);
+  std::atomic<int> taken{0};
+  {
+    std::vector<Worker> waiters;
+    for (int i = 0; i < 2; ++i) {
+      waiters.emplace_back([&] {
+        weft::CompletionQueue queue = loop.far.queue();
+        std::array<Completion, 1> room;
+        const Deadline deadline(20s);
+        while (taken.load() < rounds && !deadline.passed()) {
+          for (const Completion& completion : queue.wait(room, 200ms)) {
+            REQUIRE_EQ(completion.operation, Operation::receive);
+            ++taken;
+          }
+        }
+      });
+    }
+    for (int i = 0; i < rounds; i += 2) {
+      for (int k = 0; k < 2; ++k) {
+        REQUIRE_EQ(loop.far_endpoint.receive(Segment{}, 1), Status::ok);
+        REQUIRE_EQ(loop.near_endpoint.send(Segment{}, 2), Status::ok);
+      }
+      REQUIRE(eventually(5s, [&] { return taken.load() >= i + 2; })) << taken.load() << " of " << i + 2;
+      CHECK_EQ(loop.near.take(2).size(), 2);
+    }
+  }
+  CHECK_EQ(taken.load(), rounds);
+}
+
+CONFORMANCE_TEST(THR, 2, the_thread_mode_is_what_was_asked_for, alone) {
+  for (const weft::ThreadMode mode : {weft::ThreadMode::safe, weft::ThreadMode::single}) {
+    weft::ContextOptions options = test.context_options();
+    options.thread_mode = mode;
+    CHECK(weft::Context::open(options).attributes().thread_mode == mode);
+  }
+}
+
+}  // namespace
+}  // namespace conformance
