@@ -104,7 +104,10 @@ class Group : public Queue {
   [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
 
   // Endpoints with something to say that can wait a while for company (PRG-5).
-  void note_held_back(Endpoint& endpoint) { held_back_.push_back(&endpoint); }
+  void note_held_back(Endpoint& endpoint) noexcept {
+    held_back_.push_back(&endpoint);  // has room for all members
+    want_helper();
+  }
   [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
   // Sends it all.
   void release_held_back() noexcept;
@@ -122,6 +125,10 @@ class Group : public Queue {
   void join(SharedReceives& receives) { shared_.push_back(&receives); }
   void part(SharedReceives& receives) noexcept { std::erase(shared_, &receives); }
   [[nodiscard]] const std::vector<SharedReceives*>& shared_receives() const noexcept { return shared_; }
+
+ protected:
+  // Something waits for a later step: if the helper sleeps without a limit, it must be told.
+  virtual void want_helper() noexcept = 0;
 
  private:
   std::unique_ptr<Outgoing> current_;

@@ -48,8 +48,11 @@ TcpContext::~TcpContext() {
 std::unique_ptr<provider::CompletionQueue> TcpContext::create_completion_queue(
     std::uint32_t capacity, provider::QueueEvents& events) {
   auto queue = std::make_unique<TcpQueue>(*this, capacity, events);
-  const std::lock_guard lock(service_mutex_);
-  queues_.push_back(queue.get());
+  {
+    const std::lock_guard lock(service_mutex_);
+    queues_.push_back(queue.get());
+  }
+  request_service();
   return queue;
 }
 
@@ -90,10 +93,12 @@ TcpContext::Clock::time_point TcpContext::look_at(TcpQueue& queue, Clock::time_p
     event.data.ptr = &queue;
     watch.away = epoll_ctl(helper_epoll_, EPOLL_CTL_ADD, queue.epoll(), &event) == 0;
   }
+  queue.set_helper_sleeps(true);  // before looking, so that nothing falls between looking and sleeping
   const bool driven = queue.drive_for_absent();
   const bool more = queue.send_held_back();
-  if (queue.armed()) return now + look_at_sleeper;
-  return watch.away && driven && !more ? Clock::time_point::max() : now + look_again;
+  if (watch.away && driven && !more && !queue.armed()) return Clock::time_point::max();
+  queue.set_helper_sleeps(false);
+  return now + (queue.armed() ? look_at_sleeper : look_again);
 }
 
 TcpContext::Clock::time_point TcpContext::service(Clock::time_point now) noexcept {

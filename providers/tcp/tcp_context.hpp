@@ -25,6 +25,7 @@ class TcpContext final : public engine::Context {
 
   // A queue is about to go: the helper must not look at it any more.
   void forget(TcpQueue& queue) noexcept;
+  void request_service() noexcept { events_->request_service(); }
 
  private:
   Clock::time_point look_at(TcpQueue& queue, Clock::time_point now) noexcept;

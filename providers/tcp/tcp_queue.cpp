@@ -69,10 +69,17 @@ void TcpQueue::output_waits(TcpEndpoint& endpoint, bool waits) noexcept {
     // A lone endpoint is simply tried at each poll; before anybody sleeps it is watched (arm,
     // drive_for_absent).
     if (endpoints_.size() > 1) watch_output(endpoint, true);
+    want_helper();
   } else {
     std::erase(waiting_, &endpoint);
     watch_output(endpoint, false);
   }
+}
+
+void TcpQueue::want_helper() noexcept {
+  if (!helper_sleeps_.load(std::memory_order_relaxed)) return;
+  helper_sleeps_.store(false, std::memory_order_relaxed);
+  context_.request_service();
 }
 
 void TcpQueue::driven_by(TcpQueue& other) {

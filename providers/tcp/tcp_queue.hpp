@@ -1,6 +1,7 @@
 // A completion queue over TCP endpoints: which sockets to look at, and how to sleep on all of them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <vector>
 
@@ -50,6 +51,11 @@ class TcpQueue final : public engine::Group {
     int quiet_rounds = 0;
   };
   Watch& watch() noexcept { return watch_; }
+  // The helper is about to sleep until something arrives; from here on it must be told of anything else.
+  void set_helper_sleeps(bool sleeps) noexcept { helper_sleeps_.store(sleeps); }
+
+ protected:
+  void want_helper() noexcept override;
 
  private:
   void drive() noexcept;
@@ -65,6 +71,7 @@ class TcpQueue final : public engine::Group {
   unsigned misses_ = 0;                // times in a row that data came elsewhere
   unsigned hits_ = 0;
   Watch watch_;
+  std::atomic<bool> helper_sleeps_{false};
 };
 
 }  // namespace weft::tcp

@@ -28,10 +28,10 @@ class ContextState;
 // Every field left as it is takes its value from the environment variable named with it, then the default.
 struct ContextOptions {
   // A name, a list, exclusions (SEL-1, SEL-2). Wins over WEFT_PROVIDER.
-  std::string provider;
+  std::string provider{};
   // Chooses the device by one of this host's addresses ("10.0.0.1", "fe80::1%eth0") or by interface name
   // ("eth0"). WEFT_DEVICE. Also the source address of connections.
-  std::string device;
+  std::string device{};
   ThreadMode thread_mode = ThreadMode::safe;             // THR-1, THR-2
   ProgressMode progress_mode = ProgressMode::automatic;  // PRG-6
   // A dead peer is noticed within this time (ERR-3), 100 ms to 1 h. 0: WEFT_PEER_TIMEOUT, else 10 s.

@@ -24,17 +24,17 @@ class EndpointHandle;
 // How an endpoint is made, for connecting and for accepting. Depths and sizes are wishes: the limits that
 // came of them are Endpoint::limits().
 struct EndpointOptions {
-  CompletionQueue queue;                // for both sides; required unless both of the next two are given
-  CompletionQueue send_completions;     // for the send side, instead of `queue`
-  CompletionQueue receive_completions;  // for receives, connect and endpoint_ended, instead of `queue`
-  ReceiveQueue shared_receives;         // takes receives from here; its queue replaces `receive_completions`
-  std::uint64_t user_value = 0;         // returned in every completion of the endpoint
-  std::uint32_t send_depth = 128;       // outstanding send-side operations, 1 to 65,536
-  std::uint32_t receive_depth = 128;    // posted receives, 1 to 65,536; without meaning with shared_receives
-  std::uint32_t max_inline = 64;        // bytes wished for; the endpoint opens with what the device gives
+  CompletionQueue queue{};                // for both sides; required unless both of the next two are given
+  CompletionQueue send_completions{};     // for the send side, instead of `queue`
+  CompletionQueue receive_completions{};  // for receives, connect and endpoint_ended, instead of `queue`
+  ReceiveQueue shared_receives{};     // takes receives from here; its queue replaces `receive_completions`
+  std::uint64_t user_value = 0;       // returned in every completion of the endpoint
+  std::uint32_t send_depth = 128;     // outstanding send-side operations, 1 to 65,536
+  std::uint32_t receive_depth = 128;  // posted receives, 1 to 65,536; without meaning with shared_receives
+  std::uint32_t max_inline = 64;      // bytes wished for; the endpoint opens with what the device gives
   // Connect and accept only: carried to the peer's program, at most Attributes::max_private_data bytes
   // (CON-4).
-  std::span<const std::byte> private_data;
+  std::span<const std::byte> private_data{};
   // Connect: the attempt's deadline, name look-up included (CON-2). Accept: for the handshake to finish.
   std::chrono::milliseconds timeout{10'000};
 };

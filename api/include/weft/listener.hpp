@@ -20,7 +20,7 @@ class RequestHandle;
 }  // namespace core
 
 struct ListenOptions {
-  CompletionQueue queue;         // a `connection_request` report comes here for each arrival; required
+  CompletionQueue queue{};       // a `connection_request` report comes here for each arrival; required
   std::uint64_t user_value = 0;  // returned in the reports
   std::uint32_t backlog =
       1024;  // arrivals waiting for next(), 1 to 65,536; further ones are refused explicitly

@@ -16,7 +16,7 @@ class ReceiveQueueState;
 }
 
 struct ReceiveQueueOptions {
-  CompletionQueue queue;         // receive completions and endpoint_ended of its endpoints go here; required
+  CompletionQueue queue{};       // receive completions and endpoint_ended of its endpoints go here; required
   std::uint32_t depth = 1024;    // receives that can be posted at once
   std::uint64_t user_value = 0;  // returned in low_water reports
 };

@@ -65,10 +65,10 @@ struct RemoteSegment {
 struct WorkRequest {
   Operation operation = Operation::send;
   Flags flags = Flags::none;
-  std::uint32_t immediate = 0;        // host order
-  std::uint64_t context = 0;          // returned in the completion, never looked at (OPS-10)
-  std::span<const Segment> segments;  // read during the post only
-  RemoteSegment remote;
+  std::uint32_t immediate = 0;          // host order
+  std::uint64_t context = 0;            // returned in the completion, never looked at (OPS-10)
+  std::span<const Segment> segments{};  // read during the post only
+  RemoteSegment remote{};
   std::uint64_t operand = 0;
   std::uint64_t compare = 0;
 };
@@ -76,7 +76,7 @@ struct WorkRequest {
 // One receive: where the next message goes. Its completion tells how many bytes came.
 struct ReceiveRequest {
   std::uint64_t context = 0;
-  std::span<const Segment> segments;  // read during the post only; may be empty for zero-length messages
+  std::span<const Segment> segments{};  // read during the post only; may be empty for zero-length messages
 };
 
 // The answer to a batch (OPS-2): the first `accepted` requests were taken, in order; `status` is ok when that

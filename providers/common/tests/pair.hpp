@@ -90,6 +90,9 @@ class PlainQueue final : public Group {
     return arm_ring();
   }
 
+ protected:
+  void want_helper() noexcept override {}
+
  private:
   Context& context_;
 };
