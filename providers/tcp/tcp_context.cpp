@@ -72,7 +72,7 @@ void TcpContext::forget(TcpQueue& queue) noexcept {
 // Is the program of this queue away? Then its sockets join the helper's epoll set, until the program is seen
 // again.
 TcpContext::Clock::time_point TcpContext::look_at(TcpQueue& queue, Clock::time_point now) noexcept {
-  TcpQueue::Watch& watch = queue.watch();
+  TcpQueue::Watch& watch = queue.helper_notes();
   const std::uint64_t activity = queue.activity();
   if (activity != watch.seen_activity) {
     watch.seen_activity = activity;

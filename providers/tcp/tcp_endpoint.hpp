@@ -42,6 +42,7 @@ class TcpEndpoint final : public engine::Endpoint {
   bool waits_for_room_ = false;
   // Places in the queue's lists.
   std::uint32_t member_index_ = 0;
+  bool listed_ = false;          // driven by the queue
   bool watched_ = false;         // in the queue's epoll set
   bool watched_output_ = false;  // there for output as well
 };

@@ -34,24 +34,49 @@ TcpQueue::~TcpQueue() {
 
 void TcpQueue::add(TcpEndpoint& endpoint) noexcept {
   endpoint.member_index_ = static_cast<std::uint32_t>(endpoints_.size());
+  endpoint.listed_ = true;
   endpoints_.push_back(&endpoint);
-  epoll_event event{};
-  event.events = EPOLLIN;
-  event.data.ptr = &endpoint;
-  endpoint.watched_ = epoll_ctl(epoll_, EPOLL_CTL_ADD, endpoint.socket(), &event) == 0;
-  if (!endpoint.watched_) endpoint.path_broken(errno, "the socket cannot be watched by epoll");
+  watch_all();
 }
 
 void TcpQueue::remove(TcpEndpoint& endpoint) noexcept {
+  if (!endpoint.listed_) return;
+  endpoint.listed_ = false;
   const std::uint32_t index = endpoint.member_index_;
-  if (index >= endpoints_.size() || endpoints_[index] != &endpoint) return;
   endpoints_[index] = endpoints_.back();
   endpoints_[index]->member_index_ = index;
   endpoints_.pop_back();
   std::erase(waiting_, &endpoint);
+  unwatch(endpoint);
+  if (hot_ == &endpoint) hot_ = nullptr;
+}
+
+void TcpQueue::watch(TcpEndpoint& endpoint) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = &endpoint;
+  endpoint.watched_output_ = false;
+  endpoint.watched_ = epoll_ctl(epoll_, EPOLL_CTL_ADD, endpoint.socket(), &event) == 0;
+  if (!endpoint.watched_) endpoint.path_broken(errno, "the socket cannot be watched by epoll");
+}
+
+void TcpQueue::unwatch(TcpEndpoint& endpoint) noexcept {
   if (endpoint.watched_) epoll_ctl(epoll_, EPOLL_CTL_DEL, endpoint.socket(), nullptr);
   endpoint.watched_ = false;
-  if (hot_ == &endpoint) hot_ = nullptr;
+}
+
+// While one thread spins over a lone endpoint, the kernel need not note each arrival in an epoll set that
+// nobody reads.
+void TcpQueue::unwatch_lone() noexcept { unwatch(*endpoints_.front()); }
+
+// Before anybody sleeps, and when there is more than one.
+void TcpQueue::watch_all() noexcept {
+  spins_ = 0;
+  if (endpoints_.empty()) return;
+  // Only a lone endpoint is ever left out, so it is the first, or just one more has come.
+  for (const std::size_t index : {std::size_t{0}, endpoints_.size() - 1}) {
+    if (index < endpoints_.size() && !endpoints_[index]->watched_) watch(*endpoints_[index]);
+  }
 }
 
 void TcpQueue::watch_output(TcpEndpoint& endpoint, bool output) noexcept {
@@ -101,10 +126,10 @@ std::size_t TcpQueue::poll(Completion* out, std::size_t room) noexcept {
     // Not waiting: two queues may drive each other.
     if (!other->gate().try_enter()) continue;
     other->note_activity();
-    other->drive();
+    other->drive(other->armed());
     other->gate().leave();
   }
-  drive();
+  drive(armed);
   const std::size_t count = take(out, room);
   if (armed) [[unlikely]]
     resume_signals();
@@ -114,6 +139,7 @@ std::size_t TcpQueue::poll(Completion* out, std::size_t room) noexcept {
 bool TcpQueue::arm() noexcept {
   const engine::Entry entry(gate());
   note_activity();
+  watch_all();
   for (TcpEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
   return arm_ring();
 }
@@ -123,19 +149,21 @@ void TcpQueue::drive_ready(int most_events) noexcept {
   const int ready = epoll_wait(epoll_, events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
     auto* endpoint = static_cast<TcpEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
-    if (!endpoint->watched_) continue;  // ended meanwhile, in this round
+    if (!endpoint->listed_) continue;  // ended meanwhile, in this round
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLOUT) != 0) endpoint->resume();
-    if (!endpoint->watched_) continue;
+    if (!endpoint->listed_) continue;
     if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && endpoint->step()) {
       misses_ = endpoint == hot_ ? 0 : misses_ + 1;
-      hot_ = endpoint->watched_ ? endpoint : nullptr;
+      hot_ = endpoint->listed_ ? endpoint : nullptr;
     }
   }
 }
 
-void TcpQueue::drive() noexcept {
+void TcpQueue::drive(bool somebody_sleeps) noexcept {
   if (endpoints_.size() == 1) [[likely]] {
+    constexpr unsigned many_spins = 256;
+    if (!somebody_sleeps && spins_ < many_spins && ++spins_ == many_spins) unwatch_lone();
     if (!waiting_.empty()) waiting_.front()->resume();
     if (!endpoints_.empty()) endpoints_.front()->step();
     return;
@@ -147,7 +175,7 @@ void TcpQueue::drive() noexcept {
   if (hot_ != nullptr && misses_ < most_misses) {
     TcpEndpoint& hot = *hot_;
     if (hot.step()) {
-      if (!hot.watched_) hot_ = nullptr;
+      if (!hot.listed_) hot_ = nullptr;
       if (++hits_ % 4 != 0) return;
     }
   }
@@ -156,6 +184,7 @@ void TcpQueue::drive() noexcept {
 
 bool TcpQueue::drive_for_absent() noexcept {
   if (!gate().try_enter_helper()) return false;
+  watch_all();
   for (TcpEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
   drive_ready(64);
   gate().leave_helper();

@@ -50,7 +50,7 @@ class TcpQueue final : public engine::Group {
     bool away = false;  // in the helper's epoll set
     int quiet_rounds = 0;
   };
-  Watch& watch() noexcept { return watch_; }
+  Watch& helper_notes() noexcept { return watch_; }
   // The helper is about to sleep until something arrives; from here on it must be told of anything else.
   void set_helper_sleeps(bool sleeps) noexcept { helper_sleeps_.store(sleeps); }
 
@@ -58,8 +58,12 @@ class TcpQueue final : public engine::Group {
   void want_helper() noexcept override;
 
  private:
-  void drive() noexcept;
+  void drive(bool somebody_sleeps) noexcept;
   void drive_ready(int most_events) noexcept;
+  void watch(TcpEndpoint& endpoint) noexcept;
+  void unwatch(TcpEndpoint& endpoint) noexcept;
+  void unwatch_lone() noexcept;
+  void watch_all() noexcept;
   void watch_output(TcpEndpoint& endpoint, bool output) noexcept;
 
   TcpContext& context_;
@@ -68,6 +72,7 @@ class TcpQueue final : public engine::Group {
   std::vector<TcpEndpoint*> waiting_;  // for room in their sockets
   std::vector<TcpQueue*> also_;        // groups this queue drives besides its own
   TcpEndpoint* hot_ = nullptr;         // where data came last
+  unsigned spins_ = 0;                 // polls since somebody wanted to sleep
   unsigned misses_ = 0;                // times in a row that data came elsewhere
   unsigned hits_ = 0;
   Watch watch_;
