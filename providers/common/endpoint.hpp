@@ -184,6 +184,7 @@ class Endpoint : public provider::Endpoint {
   void frame_update(Outgoing& out) noexcept;
   void frame_answers(Outgoing& out) noexcept;
   void frame_records(Outgoing& out) noexcept;
+  bool frame_small_message(Outgoing& out, SendRecord& record) noexcept;
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
   void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
@@ -204,6 +205,7 @@ class Endpoint : public provider::Endpoint {
 
   // endpoint_input.cpp
   bool consume(const std::byte* bytes, std::size_t length) noexcept;
+  std::size_t take_small_message(const std::byte* bytes, std::size_t length) noexcept;
   bool begin_frame(const std::byte* header) noexcept;
   bool begin_send(const wire::Header& header, const wire::SendExtension& extension) noexcept;
   bool begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept;

@@ -294,10 +294,35 @@ void Endpoint::frame_payload(Outgoing& out, const SendRecord& record, std::uint6
   }
 }
 
+// The common case in one go: a message of one small piece. False: it does not fit, or may not leave yet.
+bool Endpoint::frame_small_message(Outgoing& out, SendRecord& record) noexcept {
+  constexpr std::size_t header_size = wire::header_size(static_cast<std::uint8_t>(wire::Type::send));
+  const std::size_t length = record.length;
+  if (!out.has_room(header_size + length) || !may_start(record)) return false;
+  std::uint8_t flags = record.answered ? wire::charged : std::uint8_t{0};
+  if (has(record.flags, Flags::with_immediate)) flags |= wire::immediate;
+  record.answered = false;
+  record.number = ++messages_framed_;
+  announced_ = false;
+  std::byte* at = out.copy_in(header_size + length);
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::send), flags, 0,
+                                    static_cast<std::uint32_t>(length), length});
+  at = wire::store(at, wire::SendExtension{record.immediate, 0});
+  if (length != 0) std::memcpy(at, record.piece.address, length);
+  record.stream_end = stream_framed_ + out.total();
+  ++framing_;
+  return true;
+}
+
 void Endpoint::frame_records(Outgoing& out) noexcept {
   const EngineOptions& options = context_.options();
   while (framing_ != sends_.tail && out.total() < options.frame_payload) {
     SendRecord& record = sends_[framing_];
+    if (record.operation == Operation::send && record.piece_count <= 1 && record.length <= options.copy_below)
+        [[likely]] {
+      if (!frame_small_message(out, record)) return;
+      continue;
+    }
     const bool starts = framed_bytes_ == 0;
     const bool carries =
         record.operation <= Operation::write_with_immediate;  // send, write, write_with_immediate
