@@ -45,6 +45,14 @@ WeftLink::WeftLink(const LinkPlan& plan)
   receive_requests_.reserve(plan.receive_slots);
 }
 
+WeftLink::~WeftLink() {
+  try {
+    if (endpoint_) endpoint_.abort();
+  } catch (const weft::Error&) {
+    // It is ending anyway.
+  }
+}
+
 weft::EndpointOptions WeftLink::endpoint_options() const {
   weft::EndpointOptions options;
   options.queue = queue_;

@@ -25,6 +25,11 @@ struct LinkPlan {
 class WeftLink {
  public:
   explicit WeftLink(const LinkPlan& plan);
+  WeftLink(const WeftLink&) = delete;
+  WeftLink& operator=(const WeftLink&) = delete;
+  /// Aborts: when the work is over nothing is left to deliver, and the next row should not wait for a
+  /// goodbye.
+  ~WeftLink();
 
   // ---- connecting
   void listen();
