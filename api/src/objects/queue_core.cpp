@@ -134,15 +134,18 @@ bool QueueCore::arm() noexcept {
       return false;
     }
   }
+  const auto is_something_there = [this] { return has_reports_.load() || has_wakes_.load() || !is_usable(); };
+  if (is_something_there()) return false;  // the descriptor stays readable
   if (signalled_.load()) {
     const std::lock_guard guard(mutex_);
     std::uint64_t count = 0;
     while (::read(event_.get(), &count, sizeof count) < 0 && errno == EINTR) {
     }
     signalled_.store(false);
+    // What came meanwhile has found the descriptor readable and now would not be seen.
+    if (is_something_there()) signal_locked();
   }
-  // Looked at only after the descriptor was made quiet: what comes from now on makes it readable again.
-  if (!is_usable() || has_reports_.load() || has_wakes_.load()) return false;
+  if (is_something_there()) return false;
   return provider_->arm();
 }
 
