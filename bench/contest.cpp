@@ -189,7 +189,7 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
     result.native_name = native->name;
     native_side = start(*native, workload, plan.cores, slice_seconds, result.native_problem);
   } else {
-    result.native_problem = "no bare baseline for this provider in this build";
+    result.native_problem = "this build has none for this provider";
   }
   if (weft_side && native_side) {
     run_pairs(*weft_side, *native_side, result, plan);
