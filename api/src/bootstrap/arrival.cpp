@@ -40,6 +40,7 @@ void Arrival::prepare(std::shared_ptr<EndpointCore> endpoint) {
 void Arrival::accept(std::span<const std::byte> private_data, std::chrono::milliseconds timeout) {
   const auto alive = shared_from_this();
   stage_ = Stage::accepting;
+  endpoint_->attach(link_, hello_.endpoint);  // the dialer's provider may ring before it says ready
   deadline_ = context_.service().add_timer(timeout, [this, timeout] {
     fail(Status::timed_out, "the peer " + peer_.to_string() +
                                 " was accepted and did not finish the handshake within " +
@@ -109,9 +110,7 @@ void Arrival::on_ready_frame() {
   const bool keeps = context_.provider().keeps_connection();
   try {
     stage_ = Stage::establishing;
-    if (endpoint_->establish({.link = link_,
-                              .id = hello_.endpoint,
-                              .limits = hello_.limits,
+    if (endpoint_->establish({.limits = hello_.limits,
                               .blob = hello_.blob,
                               .protocol = protocol_,
                               .initiator = false,

@@ -168,11 +168,10 @@ void DialHandshake::on_link(LinkTable::Answer answer) {
 void DialHandshake::on_accept(const wire::Accept& accept) {
   endpoint_->set_private_data(accept.private_data);
   stage_ = Stage::establishing;
+  endpoint_->attach(link_, accept.endpoint);
   const bool keeps = context_.provider().keeps_connection();
   try {
-    if (endpoint_->establish({.link = link_,
-                              .id = accept.endpoint,
-                              .limits = accept.limits,
+    if (endpoint_->establish({.limits = accept.limits,
                               .blob = accept.blob,
                               .protocol = protocol_,
                               .initiator = true,

@@ -1,6 +1,7 @@
 #include "objects/endpoint_core.hpp"
 
 #include "bootstrap/compatibility.hpp"
+#include "bootstrap/signal_block.hpp"
 #include "log.hpp"
 #include "objects/opener.hpp"
 #include "objects/queue_core.hpp"
@@ -73,7 +74,10 @@ void EndpointCore::prepare(const EndpointOptions& options) {
   request.receive_depth = options.receive_depth;
   request.max_inline = options.max_inline;
   request.events = this;
-  provider_ = context_.provider().prepare_endpoint(request);
+  {
+    const SignalBlock block;
+    provider_ = context_.provider().prepare_endpoint(request);
+  }
   const std::lock_guard guard(context_.mutex());
   context_.add_endpoint(shared_from_this());
 }
@@ -87,17 +91,20 @@ void EndpointCore::set_addresses(int socket) {
 
 wire::Bytes EndpointCore::blob() const { return checked_blob(*provider_, local_, peer_); }
 
-bool EndpointCore::establish(const Peer& peer) {
-  link_ = peer.link;
+void EndpointCore::attach(std::shared_ptr<Link> link, std::uint32_t peer_id) {
+  link_ = std::move(link);
   link_->add(*this);
-  peer_id_ = peer.id;
+  peer_id_ = peer_id;
+}
+
+bool EndpointCore::establish(const Peer& peer) {
   provider::PeerParameters parameters;
   parameters.protocol = peer.protocol;
   parameters.path = {.local = local_.bytes(), .peer = peer_.bytes()};
   parameters.blob = peer.blob;
   parameters.limits = wire::negotiated(provider_->limits(), peer.limits);
   parameters.initiator = peer.initiator;
-  parameters.peer_id = peer.id;
+  parameters.peer_id = peer_id_;
   parameters.connection = peer.connection;
   return provider_->establish(parameters);
 }

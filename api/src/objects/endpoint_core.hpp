@@ -77,18 +77,17 @@ class EndpointCore final : public provider::EndpointEvents,
   void set_addresses(int socket);
   void set_private_data(wire::Bytes data) { peer_private_data_ = std::move(data); }
   [[nodiscard]] wire::Bytes blob() const;
+  // From here on the peer can be told of the end and be rung, and can do the same.
+  void attach(std::shared_ptr<Link> link, std::uint32_t peer_id);
   // What the handshake found out.
   struct Peer {
-    std::shared_ptr<Link> link;
-    std::uint32_t id = 0;
     Limits limits;
     std::span<const std::byte> blob;
     std::uint16_t protocol = 0;
     bool initiator = false;
     int connection = -1;
   };
-  // From here on the peer can be told of the end. Lets the provider make its path; throws Error. False: the
-  // attempt's on_established() follows.
+  // Lets the provider make its path; throws Error. False: the attempt's on_established() follows.
   [[nodiscard]] bool establish(const Peer& peer);
   // The provider takes the connection over, if it keeps it.
   void go_up();

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "bootstrap/signal_block.hpp"
 #include "bootstrap/socket.hpp"
 
 namespace weft::core {
@@ -35,10 +36,10 @@ void add(int epoll, int descriptor) {
 
 }  // namespace
 
-QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity)
-    : context_(context),
-      capacity_(capacity),
-      provider_(context.provider().create_completion_queue(capacity, *this)) {}
+QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity) : context_(context), capacity_(capacity) {
+  const SignalBlock block;
+  provider_ = context.provider().create_completion_queue(capacity, *this);
+}
 
 QueueCore::~QueueCore() = default;
 
