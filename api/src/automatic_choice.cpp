@@ -67,6 +67,7 @@ void add_fabrics(std::vector<Candidate>& candidates, const Selection& selection,
 
 void warn_about_misspelt_exclusions(const Selection& selection, const std::vector<Surveyed>& all) {
   std::vector<std::string> names;
+  names.reserve(all.size());
   for (const Surveyed& one : all) names.push_back(one.report.name);
   for (const ProviderName& excluded : selection.excluded) {
     if (std::find(names.begin(), names.end(), excluded.name) != names.end()) continue;
@@ -91,6 +92,7 @@ void warn_about_passed_over(const Candidate& taken, const std::vector<Candidate>
 
 [[noreturn]] void nothing_runs(const Selection& selection, const std::vector<Candidate>& candidates) {
   std::vector<std::string> reasons;
+  reasons.reserve(candidates.size());
   for (const Candidate& candidate : candidates) reasons.push_back(candidate.text());
   const std::string asked = selection.excluded.empty() ? "WEFT_PROVIDER is not set" : selection.source;
   throw Error(

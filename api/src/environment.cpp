@@ -81,6 +81,7 @@ bool is_first_warning(const std::string& name) {
 
 std::vector<std::string> core_names() {
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const Entry& entry : entries) names.emplace_back(entry.name);
   return names;
 }

@@ -4,7 +4,9 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstddef>
 #include <mutex>
+#include <new>
 
 #include "environment.hpp"
 #include "text.hpp"
@@ -24,7 +26,8 @@ struct Logger {
 
 // Never destroyed: static destructors of the program and helper threads may still log.
 Logger& logger() noexcept {
-  static Logger& instance = *new Logger;
+  alignas(Logger) static std::byte storage[sizeof(Logger)];
+  static Logger& instance = *::new (static_cast<void*>(storage)) Logger;
   return instance;
 }
 

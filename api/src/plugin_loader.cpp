@@ -55,6 +55,7 @@ std::string name_of(const files::path& file) {
 
 std::vector<std::string> names_of(const std::vector<provider::Variable>& variables) {
   std::vector<std::string> names;
+  names.reserve(variables.size());
   for (const provider::Variable& variable : variables) names.push_back(variable.name);
   return names;
 }

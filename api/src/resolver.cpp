@@ -153,9 +153,9 @@ void resolve(const HostPort& target, std::weak_ptr<void> asker, std::function<vo
   // A thread of its own, rather than through the queue: were none to start, the question is still here.
   const auto held = std::make_shared<Question>(std::move(question));
   try {
-    start_thread("weft-resolver", [&shared, held]() mutable {
-      const std::shared_ptr<Question> mine = std::move(held);
-      answer(*mine, look_up_safely(mine->target));
+    start_thread("weft-resolver", [&shared, question = std::shared_ptr<Question>(held)]() mutable {
+      answer(*question, look_up_safely(question->target));
+      question.reset();  // what the answer held goes before others are served
       serve(shared);
     }).detach();
   } catch (const Error& error) {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 #include <pthread.h>
-#include <signal.h>
 
+#include <csignal>
 #include <system_error>
 #include <utility>
 
