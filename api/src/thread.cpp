@@ -22,7 +22,11 @@ std::thread start_thread(const char* name, std::function<void()> work) {
   std::thread thread;
   std::error_code failure;
   try {
-    thread = std::thread(std::move(work));
+    thread = std::thread([name, work = std::move(work)] {
+      // By the thread itself, so that it never runs under the program's name.
+      pthread_setname_np(pthread_self(), name);
+      work();
+    });
   } catch (const std::system_error& error) {
     failure = error.code();
   } catch (...) {
@@ -36,7 +40,6 @@ std::thread start_thread(const char* name, std::function<void()> work) {
                             "(ulimit -u, or pids.max of the control group)",
                             name, failure.message()));
   }
-  pthread_setname_np(thread.native_handle(), name);
   return thread;
 }
 
