@@ -16,7 +16,7 @@ using weft::Status;
 // A context with one queue, and the address of a port where nobody listens.
 struct Dialer {
   explicit Dialer(const Test& test)
-      : context(test.open_context()), completions(context.create_completion_queue()) {
+      : context(test.open_context()), completions(context.create_completion_queue({.capacity = 1024})) {
     weft::ListenOptions listen;
     listen.queue = completions.queue();
     weft::Listener listener = context.listen(host_of(context) + ":0", listen);

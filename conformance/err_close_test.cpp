@@ -288,5 +288,39 @@ CONFORMANCE_TEST(ERR, 5, static_destructors_are_in_time, with_process) {
   CHECK_LE(watch.without_stalls(), 5s);
 }
 
+// Receives in a shared queue belong to no endpoint yet; with their memory they go.
+CONFORMANCE_TEST(ERR, 5, a_region_dropped_under_a_shared_receive_queue, alone) {
+  weft::Context context = test.open_context();
+  Completions near(context.create_completion_queue());
+  Completions far(context.create_completion_queue());
+  weft::ReceiveQueueOptions queue_options;
+  queue_options.queue = far.queue();
+  weft::ReceiveQueue shared = context.create_receive_queue(queue_options);
+  weft::ListenOptions listen;
+  listen.queue = far.queue();
+  weft::Listener listener = context.listen(host_of(context) + ":0", listen);
+  weft::EndpointOptions options;
+  options.queue = near.queue();
+  weft::Endpoint near_endpoint = context.connect(listener.address(), options);
+  options = {};
+  options.send_completions = far.queue();
+  options.shared_receives = shared;
+  weft::Endpoint far_endpoint = next_request(far, listener).accept(options);
+  near_endpoint.wait_up(patience);
+  far_endpoint.wait_up(patience);
+  const GuardedBuffer buffer(4096);
+  weft::MemoryRegion region = context.register_memory(buffer.bytes(), weft::Access::local_write);
+  for (int i = 0; i < 4; ++i) REQUIRE_EQ(shared.receive(region.slice(0, 1000), 1), Status::ok);
+  const Stopwatch watch;
+  region = {};
+  CHECK_LE(watch.without_stalls(), 1500ms) << "nothing is on its way that could be waited for";
+  buffer.poison();
+  const Status status = near_endpoint.send(Segment::inline_bytes("12345678", 8), 2, Flags::inline_data);
+  CHECK(status == Status::ok || status == Status::not_connected) << weft::to_string(status);
+  pause(100ms);
+  far.collect();
+  CHECK_EQ(buffer.touched(), "") << "a message was written to memory that is not registered any more";
+}
+
 }  // namespace
 }  // namespace conformance

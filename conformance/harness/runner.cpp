@@ -85,7 +85,7 @@ class ConformanceTest : public testing::Test {
     Result& result = job_.results->at(job_.result);
     result.seconds = std::chrono::duration<double>(watch.elapsed()).count();
     result.checks = Findings::here().checks();
-    if (result.checks == 0) note("nothing was checked");
+    if (result.checks == 0 && !Findings::here().failed()) note("nothing was checked");
     report(result);
   }
 

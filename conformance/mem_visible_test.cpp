@@ -1,0 +1,227 @@
+// MEM-6, MEM-7, MEM-8: limits, fork, visibility.
+#include <signal.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "harness/process_state.hpp"
+#include "harness/side.hpp"
+
+namespace conformance {
+namespace {
+
+using weft::Access;
+using weft::Completion;
+using weft::Flags;
+using weft::Operation;
+using weft::Segment;
+using weft::Status;
+
+// Within the limits of the process, what fails says which limit, its value and the size.
+CONFORMANCE_TEST(MEM, 6, a_limit_that_is_in_the_way_is_named, alone) {
+  weft::Context context = test.open_context();
+  const rlimit small{65536, 65536};
+  rlimit before{};
+  REQUIRE_EQ(getrlimit(RLIMIT_MEMLOCK, &before), 0);
+  constexpr std::size_t size = std::size_t{16} << 20;
+  const GuardedBuffer buffer(size);
+  const rlimit lowered{small.rlim_cur, before.rlim_max};
+  REQUIRE_EQ(setrlimit(RLIMIT_MEMLOCK, &lowered), 0);
+  const auto error = error_of([&] { (void)context.register_memory(buffer.bytes(), Access::local_write); });
+  REQUIRE_EQ(setrlimit(RLIMIT_MEMLOCK, &before), 0);
+  if (error) {
+    // A fabric that locks memory.
+    const std::string text = error->what();
+    CHECK_EQ(error->code(), Status::resource_limit);
+    CHECK(text.find("memlock") != std::string::npos || text.find("MEMLOCK") != std::string::npos) << text;
+    CHECK(text.find("64") != std::string::npos || text.find("65536") != std::string::npos) << text;
+    CHECK(text.find("16") != std::string::npos) << text;
+  }
+  // With the limit out of the way the same call works.
+  CHECK_EQ(context.register_memory(buffer.bytes(), Access::local_write).length(), size);
+}
+
+CONFORMANCE_TEST(MEM, 6, running_out_of_descriptors_is_an_error_for_the_newcomer_only, alone) {
+  Loop loop = make_loop(test);
+  rlimit before{};
+  REQUIRE_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit lowered{holdings_of_this_process().descriptors + 1, before.rlim_max};
+  REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &lowered), 0);
+  weft::EndpointOptions options;
+  options.queue = loop.near.queue();
+  options.timeout = 2s;
+  std::vector<weft::Endpoint> newcomers;
+  std::size_t failed = 0;
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    const auto error =
+        error_of([&] { newcomers.push_back(loop.context.connect(loop.listener.address(), options)); });
+    if (error) {
+      ++failed;
+      text = error->what();
+      CHECK_EQ(error->code(), Status::resource_limit) << text;
+    }
+  }
+  for (const weft::Endpoint& endpoint : newcomers) {
+    const Completion outcome = loop.near.next_of(Operation::connect, endpoint, 5s);
+    CHECK_NE(outcome.status, Status::ok);
+    if (outcome.status != Status::resource_limit) continue;
+    ++failed;
+    text = endpoint.describe_end();
+  }
+  CHECK_GE(failed, 1) << "nobody was told of the limit";
+  CHECK(text.find("descriptor") != std::string::npos || text.find("NOFILE") != std::string::npos) << text;
+  check_ping(loop);
+  REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  newcomers.clear();
+  while (loop.listener.next().has_value()) {
+  }
+  (void)loop.far.all_within(50ms);
+  options.timeout = 10s;
+  weft::Endpoint near = loop.context.connect(loop.listener.address(), options);
+  options.queue = loop.far.queue();
+  weft::Endpoint far;
+  // Arrivals of those that gave up may still be in front of it.
+  CHECK(eventually(5s, [&] {
+    loop.far.collect();
+    while (auto request = loop.listener.next()) {
+      try {
+        far = request->accept(options);
+      } catch (const weft::Error&) {
+        continue;
+      }
+    }
+    return near.state() == weft::EndpointState::up;
+  }));
+}
+
+// What the forked child does; it says by its exit status what it found.
+int use_inert_objects(Loop& loop, const weft::MemoryRegion& region) {
+  if (loop.near_endpoint.send(region.slice(0, 8), 1) == Status::ok) return 2;
+  if (loop.near_endpoint.receive(region.slice(0, 8), 1) == Status::ok) return 3;
+  std::vector<Completion> room(4);
+  weft::CompletionQueue queue = loop.near.queue();
+  if (!queue.poll(room).empty()) return 4;
+  if (queue.wait(room, 100ms).size() != 0) return 5;
+  if (!error_of([&] { (void)loop.context.create_completion_queue(); })) return 6;
+  weft::EndpointOptions options;
+  options.queue = queue;
+  if (!error_of([&] { (void)loop.context.connect("127.0.0.1:7", options); })) return 7;
+  loop.near_endpoint.abort();
+  loop.far_endpoint = weft::Endpoint();
+  return 0;
+}
+
+CONFORMANCE_TEST(MEM, 7, after_fork_the_parent_goes_on_and_the_child_is_inert, alone) {
+  Loop loop = make_loop(test);
+  const GuardedBuffer buffer(1 << 16);
+  const GuardedBuffer target(1 << 16);
+  buffer.fill(test.seed());
+  weft::MemoryRegion region = loop.region(buffer);
+  weft::MemoryRegion target_region = loop.region(target);
+  for (int round = 0; round < 3; ++round) {
+    REQUIRE_EQ(loop.far_endpoint.receive(target_region.whole(), 1), Status::ok);
+    const pid_t child = fork();
+    if (child == 0) _exit(use_inert_objects(loop, region));
+    REQUIRE_GE(child, 1);
+    target.poison();
+    REQUIRE_EQ(loop.near_endpoint.send(region.whole(), 2), Status::ok);
+    CHECK_EQ(loop.far.next_of(Operation::receive).status, Status::ok);
+    CHECK_EQ(loop.near.next_of(Operation::send).status, Status::ok);
+    CHECK_EQ(target.difference(test.seed()), "");
+    int status = -1;
+    CHECK(eventually(10s, [&] { return waitpid(child, &status, WNOHANG) == child; })) << "the child hangs";
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child's status is " << status;
+    check_ping(loop);
+  }
+}
+
+CONFORMANCE_TEST(MEM, 7, the_parents_death_is_noticed_although_a_child_lives, with_process) {
+  Peer peer = test.start_process_peer([](Test& t, Channel& control) {
+    SideOptions options;
+    options.peer_timeout = 2s;
+    Side side = accept_side(t, control, options);
+    const pid_t child = fork();
+    if (child == 0) {
+      // Lives on with whatever it inherited, without a call into the library.
+      pause(8s);
+      _exit(0);
+    }
+    control.send_value(child);
+    control.barrier(60s);
+  });
+  SideOptions options;
+  options.peer_timeout = 2s;
+  Side side = connect_side(test, peer.control(), options);
+  const auto child = peer.control().receive_value<pid_t>();
+  peer.kill();
+  const auto all = side.completions.until_ended(side.endpoint, 5s);
+  CHECK_EQ(all.back().status, Status::peer_lost);
+  CHECK_EQ(kill(child, 0), 0) << "the child was to outlive its parent";
+  kill(child, SIGKILL);
+  peer.finish();
+}
+
+CONFORMANCE_TEST(MEM, 8, one_buffer_is_the_source_of_many_transfers_at_once, alone) {
+  constexpr std::size_t size = 100'000;
+  constexpr std::size_t count = 8;
+  Loop loop = make_loop(test);
+  const GuardedBuffer source(size);
+  const GuardedBuffer target(2 * count * size);
+  source.fill(test.seed());
+  weft::MemoryRegion source_region = loop.region(source, Access::none);
+  weft::MemoryRegion target_region = loop.region(target, Access::local_write | Access::remote_write);
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(target_region.key());
+  for (std::size_t i = 0; i < count; ++i) {
+    REQUIRE_EQ(loop.far_endpoint.receive(target_region.slice(i * size, size), i), Status::ok);
+  }
+  for (std::size_t i = 0; i < count; ++i) {
+    REQUIRE_EQ(loop.near_endpoint.send(source_region.whole(), i), Status::ok);
+    REQUIRE_EQ(loop.near_endpoint.write(source_region.whole(), remote.at((count + i) * size), i), Status::ok);
+  }
+  for (const Completion& completion : loop.far.take(count)) CHECK_EQ(completion.status, Status::ok);
+  for (const Completion& completion : loop.near.take(2 * count)) CHECK_EQ(completion.status, Status::ok);
+  REQUIRE_EQ(loop.near_endpoint.flush(1), Status::ok);
+  CHECK_EQ(loop.near.next().status, Status::ok);
+  for (std::size_t i = 0; i < 2 * count; ++i) {
+    CHECK_EQ(pattern_difference(target.bytes(i * size, size), test.seed()), "") << "transfer " << i;
+  }
+}
+
+CONFORMANCE_TEST(MEM, 8, what_a_transfer_wrote_is_visible_to_the_thread_that_took_its_completion, with_peer) {
+  static constexpr std::size_t size = 20'000;
+  constexpr int rounds = 300;
+  Peer peer = test.start_peer([](Test& t, Channel& control) {
+    Side side = accept_side(t, control);
+    const GuardedBuffer buffer(size);
+    weft::MemoryRegion region = side.region(buffer);
+    for (int round = 0; round < rounds; ++round) {
+      REQUIRE_EQ(side.endpoint.receive(region.whole(), 1), Status::ok);
+      REQUIRE_EQ(side.endpoint.send(Segment{}, 2, Flags::unsignalled), Status::ok);
+      CHECK_EQ(side.completions.next().bytes, size);
+      // Ordinary reads, in this very thread.
+      REQUIRE_EQ(buffer.difference(t.seed() + static_cast<unsigned>(round)), "") << "round " << round;
+    }
+    control.barrier();
+  });
+  Side side = connect_side(test, peer.control());
+  const GuardedBuffer buffer(size);
+  weft::MemoryRegion region = side.region(buffer);
+  for (int round = 0; round < rounds; ++round) {
+    REQUIRE_EQ(side.endpoint.receive(Segment{}, 1), Status::ok);
+    CHECK_EQ(side.completions.next_of(Operation::receive).status, Status::ok);
+    // Written by another thread, sequenced before the post by its end.
+    std::thread([&] { buffer.fill(test.seed() + static_cast<unsigned>(round)); }).join();
+    REQUIRE_EQ(side.endpoint.send(region.whole(), 2), Status::ok);
+    CHECK_EQ(side.completions.next_of(Operation::send).status, Status::ok);
+  }
+  peer.control().barrier();
+  peer.finish();
+}
+
+}  // namespace
+}  // namespace conformance
