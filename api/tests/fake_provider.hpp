@@ -85,6 +85,7 @@ class FakeEndpoint final : public provider::Endpoint {
 
   // For tests: the data path fails; the peer is rung.
   void fail(Status cause, std::uint64_t detail = 0);
+  void lose_path() { request_.events->failed(Status::peer_lost, 0, 0, "the path is gone"); }
   void use_regions();  // keeps every region busy until it ends
   void ring() { request_.events->ring_peer(); }
   [[nodiscard]] std::uint32_t id() const noexcept { return request_.id; }

@@ -61,6 +61,19 @@ TEST(Lifecycle, PeerSeesTheEndAfterTheLastMessage) {
   EXPECT_EQ(before.size(), 3U);
 }
 
+TEST(Lifecycle, TheLossOfAPathAfterTheCloseTakesNoMessageAway) {
+  Fakes fakes;
+  Pair& pair = fakes.pair;
+  ASSERT_EQ(pair.client.send({}, 1), Status::ok);
+  pair.client.close(5s);
+  EXPECT_TRUE(eventually([&] { return pair.server.state() == EndpointState::closing; }));
+  fakes.server().lose_path();
+  std::this_thread::sleep_for(50ms);
+  ASSERT_EQ(pair.server.receive({}, 2), Status::ok);
+  EXPECT_EQ(next(pair.server_queue, Operation::receive).status, Status::ok);
+  EXPECT_EQ(next(pair.server_queue, Operation::endpoint_ended).status, Status::disconnected);
+}
+
 TEST(Lifecycle, AClosedPeersLastMessagesAreDroppedOnClose) {
   Fakes fakes;
   Pair& pair = fakes.pair;

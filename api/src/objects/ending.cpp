@@ -246,7 +246,8 @@ void EndpointCore::on_failed(Status cause, std::uint64_t detail, std::int32_t na
       }
       return;
     case Phase::ending:
-      end(order, text);  // no more messages can come
+      // The peer closed, and what it sent is here already: that its path is gone now changes nothing.
+      if (cause != Status::peer_lost) end(order, text);
       return;
     case Phase::ended:
       return;
