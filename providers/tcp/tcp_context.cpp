@@ -33,6 +33,8 @@ TcpContext::TcpContext(provider::Host& host, const provider::OpenRequest& reques
                                             "; raise the limit of open files (ulimit -n)");
   }
   fill_attributes(attributes_);
+  attributes_.provider = "tcp";
+  attributes_.provider_version = "0.1.0";
   attributes_.fabric = "sockets";
   attributes_.device = request.device.empty() ? "any" : std::string(request.device);
   attributes_.trust = Trust::nobody;

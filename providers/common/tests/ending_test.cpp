@@ -1,4 +1,6 @@
 // Failing and ending: causes, order, what is left in queues, what regions say meanwhile.
+#include <gtest/gtest.h>
+
 #include "pair.hpp"
 
 namespace weft::engine::test {

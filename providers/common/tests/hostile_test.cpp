@@ -1,5 +1,7 @@
 // Frames that no honest peer sends (SEC-1): the endpoint fails with `protocol` or `remote_access_error`,
 // memory stays as it was, nothing grows.
+#include <gtest/gtest.h>
+
 #include "pair.hpp"
 
 namespace weft::engine::test {

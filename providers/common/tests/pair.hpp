@@ -2,14 +2,12 @@
 // the engine without any fabric.
 #pragma once
 
-#include <gtest/gtest.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
-#include <deque>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -128,28 +126,35 @@ class StreamEndpoint final : public Endpoint {
       : Endpoint(context, group, request), weather_(weather), random_(weather.seed) {}
 
   StreamEndpoint* peer = nullptr;
-  std::deque<std::byte> incoming;
+  std::vector<std::byte> incoming;
+  std::size_t delivered = 0;  // of incoming
   std::size_t transmissions = 0;
   std::vector<std::byte> captured;  // everything transmitted, when capturing
   bool capturing = false;
 
+  [[nodiscard]] std::size_t under_way() const { return incoming.size() - delivered; }
+
   // Delivers some of what is under way; false when nothing was.
   bool deliver() {
     const Entry entry(group().gate());
-    if (!moving() || incoming.empty()) return false;
+    if (!moving() || under_way() == 0) return false;
     std::array<iovec, 2> places;
     const int count = inbound(places);
-    std::size_t left = std::min(incoming.size(), pick(weather_.most_delivered));
-    std::size_t delivered = 0;
+    std::size_t left = std::min(under_way(), pick(weather_.most_delivered));
+    std::size_t put = 0;
     for (int i = 0; i < count && left != 0; ++i) {
       const iovec& place = places[static_cast<std::size_t>(i)];
       const std::size_t part = std::min(left, place.iov_len);
-      std::copy_n(incoming.begin(), part, static_cast<std::byte*>(place.iov_base));
-      incoming.erase(incoming.begin(), incoming.begin() + static_cast<std::ptrdiff_t>(part));
+      std::memcpy(place.iov_base, incoming.data() + delivered, part);
       delivered += part;
+      put += part;
       left -= part;
     }
-    if (arrived(delivered)) settle();
+    if (delivered == incoming.size()) {
+      incoming.clear();
+      delivered = 0;
+    }
+    if (arrived(put)) settle();
     return true;
   }
   void resume() {
@@ -165,7 +170,7 @@ class StreamEndpoint final : public Endpoint {
   std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept override {
     ++transmissions;
     if (peer == nullptr) return 0;
-    std::size_t room = weather_.capacity - std::min(weather_.capacity, peer->incoming.size());
+    std::size_t room = weather_.capacity - std::min(weather_.capacity, peer->under_way());
     room = std::min(room, pick(weather_.most_taken));
     std::size_t taken = 0;
     for (int i = 0; i < count && taken < room; ++i) {
@@ -349,7 +354,7 @@ class Pair {
     peer.limits.send_depth = std::min(peer.limits.send_depth, others.send_depth);
     peer.limits.receive_depth = std::min(peer.limits.receive_depth, others.receive_depth);
     peer.initiator = initiator;
-    ASSERT_TRUE(side.endpoint->establish(peer));
+    if (!side.endpoint->establish(peer)) std::abort();
   }
 };
 

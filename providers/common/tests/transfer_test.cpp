@@ -1,4 +1,6 @@
 // The engine's operations over streams of every weather.
+#include <gtest/gtest.h>
+
 #include "pair.hpp"
 
 namespace weft::engine::test {
