@@ -122,7 +122,7 @@ void Link::connect(const Device& device, Exchange& exchange) {
                   "cannot make the queue pair ready to receive");
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;
-  attributes.timeout = 14;  // 67 ms
+  attributes.timeout = 14;   // 67 ms
   attributes.retry_cnt = 6;  // rxe takes 7 for "for ever" and would never notice a lost peer
   attributes.rnr_retry = 7;  // for ever
   attributes.sq_psn = mine.packet_sequence;
