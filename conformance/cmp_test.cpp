@@ -196,7 +196,7 @@ CONFORMANCE_TEST(CMP, 3, every_later_operation_finds_a_completed_write_done, alo
   weft::MemoryRegion memory_region = loop.region(memory, Access::remote_read | Access::remote_write);
   weft::MemoryRegion region = loop.region(local);
   const weft::RemoteMemory remote = loop.near_endpoint.import_memory(memory_region.key());
-  for (std::uint64_t round = 0; round < 200; ++round) {
+  for (std::uint64_t round = 0; round < 50; ++round) {
     local.fill(test.seed() + round);
     REQUIRE_EQ(loop.near_endpoint.write(region.whole(), remote.at(0), 1), Status::ok);
     CHECK_EQ(loop.near.next().status, Status::ok);

@@ -180,7 +180,7 @@ void damage_many(Test& test, int rounds) {
 
 CONFORMANCE_TEST(SEC, 1, bytes_damaged_on_the_way_harm_nothing, alone.within(60s)) { damage_many(test, 25); }
 
-CONFORMANCE_TEST(SEC, 1, many_bytes_damaged_on_the_way_harm_nothing, alone.full().within(300s)) {
+CONFORMANCE_TEST(SEC, 1, many_bytes_damaged_on_the_way_harm_nothing, alone.long_run().within(600s)) {
   damage_many(test, 300);
 }
 

@@ -129,6 +129,9 @@ CONFORMANCE_TEST(SEL, 4, each_open_logs_one_line, from_cold) {
   const auto info = lines.at(LogLevel::info);
   REQUIRE_EQ(info.size(), 1U);
   const weft::Attributes& attributes = context.attributes();
+  CHECK(!attributes.provider.empty());
+  CHECK(!attributes.provider_version.empty());
+  CHECK(!attributes.device.empty());
   for (const std::string& part : {attributes.provider, attributes.provider_version, attributes.device,
                                   std::to_string(attributes.segment_size)}) {
     CHECK(holds(info[0], part)) << '"' << part << "\" is missing in: " << info[0];

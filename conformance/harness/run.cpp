@@ -42,6 +42,12 @@ void run_noting_failures(Role role, const std::function<void()>& body) {
   }
 }
 
+void check_nothing_is_left_by(const std::function<void()>& body) {
+  const Holdings before = holdings_of_this_process();
+  body();
+  check_nothing_is_left(before);
+}
+
 void run_as_process(Role role, const Test& test, const std::function<void()>& body) {
   start_canary();
   if (test.about().traits.cold) {
@@ -50,9 +56,7 @@ void run_as_process(Role role, const Test& test, const std::function<void()>& bo
   }
   run_noting_failures(role, [&] { warm_up(test); });
   if (Findings::here().failed()) return;
-  const Holdings before = holdings_of_this_process();
-  run_noting_failures(role, body);
-  check_nothing_is_left(before);
+  check_nothing_is_left_by([&] { run_noting_failures(role, body); });
 }
 
 }  // namespace conformance

@@ -48,27 +48,6 @@ void end_hung(const Process& process, Duration limit) {
        " s; its processes were ended. Where they stood is written above");
 }
 
-void run_isolated(const Test& test) {
-  Process process = start_process(run_test, test.packed());
-  const Duration limit = test.about().traits.limit;
-  const auto finished = process.control.ending(Channel::Kind::finished, limit);
-  if (finished) {
-    Findings::here().merge(*finished, "");
-  } else if (!process.control.ending(Channel::Kind::exited, 0s)) {
-    end_hung(process, limit);
-  }
-  // Static destructors and a leak checker still run in the process.
-  auto exited = process.control.ending(Channel::Kind::exited, finished ? 15s : 0s);
-  if (finished && !exited) {
-    end_hung(process, 15s);
-    note("the process had finished its test, but could not exit");
-  }
-  for (const pid_t member : members_of_group(process.id)) kill(member, SIGKILL);
-  if (!exited) exited = process.control.ending(Channel::Kind::exited, 10s);
-  const std::string how = exited ? exit_in_words(*exited) : "";
-  if (!how.empty() && !Findings::here().failed()) note("the test's process " + how);
-}
-
 class ConformanceTest : public testing::Test {
  public:
   explicit ConformanceTest(const Job& job) : job_(job) {}
@@ -151,6 +130,27 @@ void register_one(const Options& options, const Found& found, Job job) {
 }
 
 }  // namespace
+
+void run_isolated(const Test& test) {
+  Process process = start_process(run_test, test.packed());
+  const Duration limit = test.about().traits.limit;
+  const auto finished = process.control.ending(Channel::Kind::finished, limit);
+  if (finished) {
+    Findings::here().merge(*finished, "");
+  } else if (!process.control.ending(Channel::Kind::exited, 0s)) {
+    end_hung(process, limit);
+  }
+  // Static destructors and a leak checker still run in the process.
+  auto exited = process.control.ending(Channel::Kind::exited, finished ? 15s : 0s);
+  if (finished && !exited) {
+    end_hung(process, 15s);
+    note("the process had finished its test, but could not exit");
+  }
+  for (const pid_t member : members_of_group(process.id)) kill(member, SIGKILL);
+  if (!exited) exited = process.control.ending(Channel::Kind::exited, 10s);
+  const std::string how = exited ? exit_in_words(*exited) : "";
+  if (!how.empty() && !Findings::here().failed()) note("the test's process " + how);
+}
 
 void register_tests(const Options& options, const std::vector<Found>& found, Results& results) {
   ConformanceTest::base_seed = options.seed;

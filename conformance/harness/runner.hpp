@@ -9,6 +9,9 @@
 
 namespace conformance {
 
+// Runs one test in a process of its own; what it found, and how the process ended, is in Findings::here().
+void run_isolated(const Test& test);
+
 // Registers every selected test for every setting. `results` must live until the end.
 void register_tests(const Options& options, const std::vector<Found>& found, Results& results);
 // Forgets what GoogleTest's own filter left out: the user asked for that.
