@@ -59,6 +59,7 @@ class FakeRegion final : public provider::MemoryRegion {
   [[nodiscard]] AtomicScope atomic_scope() const noexcept override { return AtomicScope::none; }
   Status deregister() noexcept override;
   void collect_users(std::vector<std::uint32_t>& endpoint_ids) override;
+  void cancel_shared_receives() noexcept override {}
 
  private:
   std::uint64_t token_ = 0;

@@ -30,6 +30,7 @@ class Region final : public provider::MemoryRegion {
   void collect_users(std::vector<std::uint32_t>& endpoint_ids) override {
     context_.collect_users(token_, endpoint_ids);
   }
+  void cancel_shared_receives() noexcept override { context_.cancel_shared_receives(token_); }
 
  private:
   Context& context_;
@@ -231,6 +232,14 @@ void Context::collect_users(std::uint64_t token, std::vector<std::uint32_t>& end
         endpoint_ids.push_back(endpoint->id());
       }
     }
+  }
+}
+
+void Context::cancel_shared_receives(std::uint64_t token) noexcept {
+  const std::lock_guard lock(groups_mutex_);
+  for (Group* group : groups_) {
+    const HelperEntry inside_gate(group->gate());
+    for (SharedReceives* receives : group->shared_receives()) receives->cancel(token);
   }
 }
 

@@ -47,6 +47,7 @@ class Context : public provider::Context {
   // For MemoryRegion of the engine.
   Status deregister(std::uint64_t token) noexcept;
   void collect_users(std::uint64_t token, std::vector<std::uint32_t>& endpoint_ids);
+  void cancel_shared_receives(std::uint64_t token) noexcept;
 
  protected:
   // A copy, for looking at each without holding the list's lock.

@@ -290,7 +290,7 @@ class Endpoint : public provider::Endpoint {
   std::uint32_t requests_done_told_ = 0;
   std::uint64_t returned_ = 0;
   std::uint64_t returned_told_ = 0;
-  bool acknowledge_wanted_ = false;
+  bool tell_now_ = false;
   std::uint64_t announced_length_ = 0;
   bool peer_announced_ = false;
   bool holds_back_ = false;  // in the group's list

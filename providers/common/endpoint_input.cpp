@@ -68,6 +68,7 @@ void Endpoint::settle() noexcept {
   if (sends_.head != framing_) retire();
   if (framing_ != sends_.tail || answers_head_ != answers_tail_ || !control_.empty() || update_due())
     push_output();
+  note_untold();
 }
 
 // The common case in one go: a whole small message whose receive waits. Returns the bytes of its frame, 0 for
@@ -191,7 +192,7 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
     case wire::Type::close:
       if (peer_closed_) return break_protocol("the peer closed twice");
       peer_closed_ = true;
-      acknowledge_wanted_ = true;
+      tell_now_ = true;
       add_control(wire::Type::close_ack, 0);
       return true;
     case wire::Type::close_ack:
@@ -404,7 +405,7 @@ bool Endpoint::finish_operation() noexcept {
 // A one-sided operation of the peer is done; it hears of it with the next update.
 void Endpoint::carried_out(bool acknowledge) noexcept {
   ++requests_done_;
-  if (acknowledge) acknowledge_wanted_ = true;
+  if (acknowledge) tell_now_ = true;
 }
 
 }  // namespace weft::engine

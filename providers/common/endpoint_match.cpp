@@ -80,12 +80,13 @@ void Endpoint::match_waiting() noexcept {
   if (peer_announced_ && (stored_ == nullptr || stored_->empty())) {
     if (receive_ready()) {
       granted_ = messages_arrived_ + 1;
-      acknowledge_wanted_ = true;
+      tell_now_ = true;
     } else if (shared_ != nullptr) {
       shared_->wait(*this);
     }
   }
   if (moving() && update_due()) push_output();
+  note_untold();
 }
 
 void Endpoint::complete_receive(std::uint64_t bytes, bool has_immediate, std::uint32_t immediate) noexcept {

@@ -44,7 +44,10 @@ void Endpoint::push_output() noexcept {
     frame_records(out);
     if (update_due() || (out.total() != 0 && anything_to_say())) frame_update(out);
     const std::size_t total = out.total();
-    if (total == 0) break;
+    if (total == 0) {
+      if (control_.empty()) break;
+      continue;  // something to announce came up while framing
+    }
     stream_framed_ += total;
     const std::ptrdiff_t taken = transmit(out.pieces(), out.count());
     if (taken < 0) {
@@ -107,7 +110,7 @@ void Endpoint::frame_control(Outgoing& out) noexcept {
 
 // An update should leave by itself: the peer may be waiting for it, or will be soon.
 bool Endpoint::update_due() const noexcept {
-  if (acknowledge_wanted_ && requests_done_ != requests_done_told_) return true;
+  if (tell_now_ && untold()) return true;
   const std::uint32_t grants = granted_ - granted_told_;
   if (grants != 0) {
     // Grants the peer still has; negative when it uses the window.
@@ -133,32 +136,14 @@ void Endpoint::frame_update(Outgoing& out) noexcept {
   granted_told_ = granted_;
   requests_done_told_ = requests_done_;
   returned_told_ = returned_;
-  acknowledge_wanted_ = false;
+  tell_now_ = false;
   Counts::add(group_.counts().updates);
 }
 
 // Held back for long enough: nothing else took it along (PRG-5).
 void Endpoint::send_held_back() noexcept {
   holds_back_ = false;
-  if (!moving()) return;
-  if (kept_ == nullptr && untold()) {
-    acknowledge_wanted_ = true;
-    Outgoing& out = group_.outgoing();
-    out.clear();
-    frame_update(out);
-    const std::size_t total = out.total();
-    stream_framed_ += total;
-    const std::ptrdiff_t taken = transmit(out.pieces(), out.count());
-    if (taken < 0) {
-      path_broken(static_cast<std::int32_t>(-taken), "sending failed");
-      return;
-    }
-    stream_sent_ += static_cast<std::uint64_t>(taken);
-    if (static_cast<std::size_t>(taken) != total) {
-      kept_ = group_.keep_outgoing();
-      kept_->drop_front(static_cast<std::size_t>(taken));
-    }
-  }
+  tell_now_ = true;
   push_output();
 }
 

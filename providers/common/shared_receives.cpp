@@ -89,6 +89,25 @@ bool SharedReceives::uses(std::uint64_t region) const noexcept {
   return false;
 }
 
+void SharedReceives::cancel(std::uint64_t region) noexcept {
+  std::uint64_t kept = receives_.head;
+  for (std::uint64_t at = receives_.head; at != receives_.tail; ++at) {
+    ReceiveRecord& record = receives_[at];
+    if (!uses_region(record.pieces(), region)) {
+      receives_[kept++] = record;
+      continue;
+    }
+    if (record.spill != nullptr) group_.spills().give(record.spill);
+    Completion entry;
+    entry.operation = Operation::receive;
+    entry.status = Status::cancelled;
+    entry.context = record.context;
+    entry.user_value = user_value_;
+    group_.push(entry);
+  }
+  receives_.tail = kept;
+}
+
 std::size_t SharedReceives::hand_out(Completion* out, std::size_t room,
                                      std::uint32_t& /*released*/) noexcept {
   if (room == 0 || !low_water_due_) return 0;

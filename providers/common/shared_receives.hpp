@@ -30,6 +30,8 @@ class SharedReceives final : public provider::ReceiveQueue, private Reporter {
   void wait(Endpoint& endpoint) noexcept;
   void forget(Endpoint& endpoint) noexcept;
   [[nodiscard]] bool uses(std::uint64_t region) const noexcept;
+  // Receives that name the region complete as cancelled.
+  void cancel(std::uint64_t region) noexcept;
 
  private:
   std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;

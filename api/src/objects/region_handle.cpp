@@ -28,6 +28,7 @@ Status RegionHandle::deregister() noexcept {
 void RegionHandle::end_users() {
   ContextCore& core = context();
   const std::lock_guard guard(core.mutex());
+  region_->cancel_shared_receives();
   std::vector<std::uint32_t> users;
   region_->collect_users(users);
   for (const std::uint32_t user : users) {

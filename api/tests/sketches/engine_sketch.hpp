@@ -46,6 +46,7 @@ class Region : public provider::MemoryRegion {
   AtomicScope atomic_scope() const noexcept override;
   Status deregister() noexcept override;  // `again` while a pull into or out of it runs
   void collect_users(std::vector<std::uint32_t>& endpoint_ids) override;
+  void cancel_shared_receives() noexcept override;  // the engine's own queue: they are taken out
 
  protected:
   // Called once nothing uses the region any more, before deregister() answers ok.

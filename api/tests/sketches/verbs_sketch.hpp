@@ -231,6 +231,9 @@ class MemoryRegion final : public provider::MemoryRegion {
   AtomicScope atomic_scope() const noexcept override;
   Status deregister() noexcept override;
   void collect_users(std::vector<std::uint32_t>& endpoint_ids) override;
+  // A posted receive cannot be taken back from an SRQ; once the region is gone it fails with a protection
+  // error.
+  void cancel_shared_receives() noexcept override {}
 
   // MEM-2: a piece of the region as the fabric wants it; false when it does not lie inside.
   bool place(const Segment& segment, Access wanted, ibv_sge& out) const noexcept;

@@ -255,6 +255,49 @@ TEST(Ending, ERR_5_a_silenced_endpoint_says_nothing_more_and_gives_its_room_back
   pair.a.queue.release(4);
 }
 
+TEST(Ending, ERR_5_receives_in_a_shared_queue_are_cancelled_with_their_region) {
+  Side::Options shared;
+  shared.shared = true;
+  Pair pair({}, shared);
+  pair.go_up();
+  const auto other = pair.b.context.register_memory(
+      {.address = pair.b.memory.data(), .length = 4096, .access = weft::Access::local_write});
+  ASSERT_EQ(pair.b.receive(pair.b.segment(0, 10), 1), Status::ok);
+  ASSERT_EQ(pair.b.receive({other->token(), 0, 10}, 2), Status::ok);
+  ASSERT_EQ(pair.b.receive(pair.b.segment(0, 10), 3), Status::ok);
+  EXPECT_EQ(other->deregister(), Status::busy);
+  other->cancel_shared_receives();
+  EXPECT_EQ(other->deregister(), Status::ok);
+  ASSERT_EQ(pair.a.send(pair.a.segment(0, 10), 1), Status::ok);
+  ASSERT_EQ(pair.a.send(pair.a.segment(0, 10), 1), Status::ok);
+  pair.settle();
+  ASSERT_EQ(pair.b.seen.size(), 3U);
+  EXPECT_EQ(pair.b.seen[0].context, 2U);
+  EXPECT_EQ(pair.b.seen[0].status, Status::cancelled);
+  EXPECT_EQ(pair.b.seen[1].context, 1U);
+  EXPECT_EQ(pair.b.seen[1].status, Status::ok);
+  EXPECT_EQ(pair.b.seen[2].context, 3U);
+}
+
+TEST(Ending, PRG_5_what_is_held_back_is_noted_and_leaves) {
+  Pair pair;
+  pair.go_up();
+  ASSERT_EQ(pair.a.one_sided(Operation::write, pair.a.segment(0, 100), pair.at_b(0), 1, Flags::unsignalled),
+            Status::ok);
+  while (pair.b.endpoint->deliver()) {
+  }
+  EXPECT_EQ(pair.a.region->deregister(), Status::busy);
+  EXPECT_TRUE(pair.b.queue.holds_back());
+  {
+    const Entry entry(pair.b.queue.gate());
+    pair.b.queue.release_held_back();
+  }
+  EXPECT_FALSE(pair.b.queue.holds_back());
+  while (pair.a.endpoint->deliver()) {
+  }
+  EXPECT_EQ(pair.a.region->deregister(), Status::ok);
+}
+
 TEST(Ending, CON_5_receives_before_up_and_no_sends) {
   Pair pair;
   ASSERT_EQ(pair.b.receive(pair.b.segment(0, 10), 5), Status::ok);

@@ -274,5 +274,23 @@ TEST_P(Transfer, RCQ_1_a_shared_receive_queue_serves_small_and_large) {
   }
 }
 
+// An announcement leaves by the post that makes it, not with the next one.
+TEST(Announcement, RCQ_1_is_sent_at_once) {
+  Side::Options shared;
+  shared.shared = true;
+  Pair pair({}, shared);
+  pair.go_up();
+  ASSERT_EQ(pair.b.receive(pair.b.segment(0, 200000), 1), Status::ok);
+  ASSERT_EQ(pair.a.send(pair.a.segment(0, 100000), 1), Status::ok);
+  bool moved = true;
+  while (moved) {  // only what arrives drives
+    moved = pair.b.endpoint->deliver();
+    moved = pair.a.endpoint->deliver() || moved;
+  }
+  Pair::take(pair.b);
+  ASSERT_EQ(pair.b.seen.size(), 1U);
+  EXPECT_EQ(pair.b.seen[0].bytes, 100000U);
+}
+
 }  // namespace
 }  // namespace weft::engine::test

@@ -70,6 +70,10 @@ class MemoryRegion {
   // Adds the ids of endpoints that use the region now, by outstanding operations of this side or of the peer.
   // The core ends them before it deregisters when the last handle goes (ERR-5).
   virtual void collect_users(std::vector<std::uint32_t>& endpoint_ids) = 0;
+  // The last handle goes: receives that name the region and wait in shared queues leave them and complete as
+  // cancelled (ERR-5). Where a fabric cannot take a posted receive back, it fails when it is taken; the
+  // memory is not touched.
+  virtual void cancel_shared_receives() noexcept = 0;
 };
 
 }  // namespace weft::provider
