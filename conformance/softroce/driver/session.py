@@ -14,8 +14,8 @@ from .output import Output, write_all
 from .terminal import RawTerminal
 
 wire_names = ("data", "control")
-# A guest is up after 6 s under emulation on an idle machine; a busy one gets twenty times that.
-boot_limit = 120
+# A guest is up after 6 s under emulation on an idle machine; some machines are very busy.
+boot_limit = 300
 # What is lost when the guest ends before its last words arrived; only a broken guest needs it.
 farewell_limit = 10
 
@@ -154,7 +154,7 @@ class Session:
             return None
         except OSError:
             data = b""
-        if not data:
+        if not data and channel in self.selector.get_map():
             self.selector.unregister(channel)
         return data
 
@@ -177,8 +177,9 @@ class Session:
                 break
             self.take_control(guest, data)
         if guest.status is None:
-            raise SoftroceError(f"the guest of host {host} ended by itself (kernel panic, or out of memory?):\n"
-                                + guest.console_tail())
+            raise SoftroceError(f"the guest of host {host} ended by itself, QEMU's status {guest.process.wait()} "
+                                "(kernel panic, or out of memory? --keep keeps its log):\n"
+                                + guest.console_tail(40))
 
     def on_control(self, host):
         data = self.receive(self.guests[host].channels["control"])
