@@ -166,7 +166,9 @@ void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code
                     std::string_view text) noexcept {
   if (!moving()) return;
   state_ = State::broken;
-  failed_here_ = true;
+  // A lost path is not our finding: the peer's word on the cause may still come, and speaks of our
+  // operations.
+  failed_here_ = cause != Status::peer_lost;
   events_->failed(cause, detail, native_code, text);
 }
 

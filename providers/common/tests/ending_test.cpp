@@ -83,6 +83,22 @@ TEST(Ending, MEM_4_a_region_that_is_gone_is_not_touched_and_the_operation_at_fau
   EXPECT_EQ(pair.a.seen[3].operation, Operation::endpoint_ended);
 }
 
+TEST(Ending, ERR_2_the_peers_word_counts_although_the_path_broke_first) {
+  Pair pair;
+  pair.go_up();
+  ASSERT_EQ(pair.a.one_sided(Operation::write, pair.a.segment(0, 8), pair.at_b(0), 1), Status::ok);
+  pair.a.endpoint->lose_path();
+  EXPECT_EQ(pair.a.events.failure, Status::peer_lost);
+  provider::EndOrder order;
+  order.cause = Status::remote_access_error;
+  order.detail = 1;
+  pair.a.endpoint->end(order);
+  Pair::take(pair.a);
+  ASSERT_EQ(pair.a.seen.size(), 2U);
+  EXPECT_EQ(pair.a.seen[0].status, Status::remote_access_error);
+  EXPECT_EQ(pair.a.seen[1].status, Status::remote_access_error);
+}
+
 TEST(Ending, MEM_4_what_the_key_excludes_is_refused_at_post) {
   Pair pair;
   pair.go_up();

@@ -161,6 +161,10 @@ class StreamEndpoint final : public Endpoint {
     const Entry entry(group().gate());
     push_output();
   }
+  void lose_path() {
+    const Entry entry(group().gate());
+    path_broken(104, "the path is cut");
+  }
   void hold_back_no_more() {
     const Entry entry(group().gate());
     send_held_back();
