@@ -11,6 +11,7 @@
 #include "environment.hpp"
 #include "log.hpp"
 #include "plugin_file.hpp"
+#include "signal_keeper.hpp"
 #include "text.hpp"
 #include "weft/provider/plugin.hpp"
 #include "weft/version.hpp"
@@ -77,6 +78,7 @@ std::string loader_text(const std::string& path) {
 }
 
 void* open_object(const std::string& path) {
+  const SignalKeeper keeper;
   void* const object = ::dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (object == nullptr) {
     const std::string text = loader_text(path);

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "plugin_loader.hpp"
+#include "signal_keeper.hpp"
 #include "text.hpp"
 #include "weft/status.hpp"
 
@@ -33,6 +34,7 @@ std::unique_ptr<provider::Context> open_one(const Plugin& plugin, const Provider
   request.beneath = name.beneath;
   std::unique_ptr<provider::Context> context;
   try {
+    const SignalKeeper keeper;
     context = plugin.provider->open(*plugin.host, request, std::move(inner));
   } catch (const Error&) {
     throw;

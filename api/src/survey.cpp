@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "signal_keeper.hpp"
 #include "text.hpp"
 
 namespace weft::core {
@@ -19,6 +20,7 @@ Surveyed survey(const std::string& name) {
   if (!plugin.is_loaded()) return result;
   result.is_decorator = plugin.provider->is_decorator();
   try {
+    const SignalKeeper keeper;
     result.report.fabrics = plugin.provider->probe(*plugin.host);
   } catch (const std::exception& error) {
     // Not allowed, but a plug-in that breaks this rule must not take the others with it.

@@ -155,6 +155,15 @@ TEST(Wire, BlobsAndTextsBeyondTheirLimitsAreRefused) {
   EXPECT_FALSE(decode<Reject>(payload_of(longer)));
 }
 
+TEST(Wire, TextOfThePeerIsMadePrintable) {
+  Refuse frame;
+  frame.text = "no\n\x1b[31mreason\x7f";
+  const Bytes bytes = encode(frame);
+  const auto back = decode<Refuse>(std::span(bytes).subspan(header_size));
+  ASSERT_TRUE(back.has_value());
+  EXPECT_EQ(back->text, "no??[31mreason?");
+}
+
 TEST(Wire, HeadersOfNoKnownTypeOrTooLongAreRefused) {
   Bytes header = encode(Go{});
   ASSERT_EQ(header.size(), header_size);

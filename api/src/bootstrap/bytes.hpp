@@ -68,9 +68,16 @@ class ByteReader {
     const auto bytes = sized(limit);
     return {bytes.begin(), bytes.end()};
   }
+  // What a peer calls text goes into log lines and messages: anything but printable ASCII becomes '?'
+  // (SEC-1).
   [[nodiscard]] std::string text(std::size_t limit) {
     const auto bytes = sized(limit);
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+    std::string out(bytes.size(), '?');
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      const char letter = std::to_integer<char>(bytes[i]);
+      if (letter >= ' ' && letter <= '~') out[i] = letter;
+    }
+    return out;
   }
 
   void fail() noexcept {
