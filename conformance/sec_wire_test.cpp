@@ -140,8 +140,8 @@ void work_through(Loop& loop, const std::string& address, const GuardedBuffer& f
     } catch (const weft::Error&) {
       // It ended in the meantime.
     }
-    const Deadline work(300ms);
-    while (!work.passed() && near.state() == weft::EndpointState::up) {
+    const auto end = Clock::now() + 300ms;
+    while (Clock::now() < end && near.state() == weft::EndpointState::up) {
       loop.near.collect();
       loop.far.collect();
       pause(1ms);
