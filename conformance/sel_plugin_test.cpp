@@ -1,0 +1,101 @@
+// SEL-5, SEL-6: plug-ins.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include "harness/test.hpp"
+#include "weft/provider/plugin.hpp"
+
+namespace conformance {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_mapped(const std::string& library) {
+  std::ifstream maps("/proc/self/maps");
+  std::string line;
+  while (std::getline(maps, line)) {
+    if (line.find('/' + library) != std::string::npos) return true;
+  }
+  return false;
+}
+
+CONFORMANCE_TEST(SEL, 5, the_library_itself_needs_no_fabrics_library, from_cold) {
+  CHECK(is_mapped("libweft.so"));
+  for (const char* library : {"libibverbs.so", "librdmacm.so", "libfabric.so", "libucp.so", "libuct.so"}) {
+    CHECK(!is_mapped(library)) << library << " is loaded although no provider is";
+  }
+  CHECK(!is_mapped("weft-provider-")) << "a plug-in is loaded before anybody asked for one";
+  (void)test.open_context();
+  CHECK(is_mapped("weft-provider-"));
+}
+
+// A folder that is gone when the test is.
+class Folder {
+ public:
+  Folder() {
+    std::string name = fs::temp_directory_path() / "weft-conformance-XXXXXX";
+    REQUIRE(mkdtemp(name.data()) != nullptr);
+    path_ = name;
+  }
+  ~Folder() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Folder(const Folder&) = delete;
+  Folder& operator=(const Folder&) = delete;
+  [[nodiscard]] const fs::path& path() const { return path_; }
+
+ private:
+  fs::path path_;
+};
+
+std::string reason_for(const fs::path& plugin) {
+  for (const weft::ProviderReport& provider : weft::list_providers()) {
+    if (fs::path(provider.path) != plugin) continue;
+    CHECK(!provider.loaded) << plugin;
+    return provider.reason;
+  }
+  return {};
+}
+
+CONFORMANCE_TEST(SEL, 6, a_plugin_of_another_version_is_refused, from_cold) {
+  // Beside this program, as it is built and as it is installed.
+  const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path().parent_path();
+  const fs::path name = fs::path("weft-conformance") / "weft-provider-otherversion.so";
+  fs::path built = prefix / "lib" / name;
+  if (!fs::exists(built)) built = prefix / WEFT_LIBRARY_FOLDER / name;
+  REQUIRE(fs::exists(built)) << built << " is missing; it is built and installed with this program";
+  const Folder folder;
+  const fs::path plugin = folder.path() / built.filename();
+  fs::copy_file(built, plugin);
+  setenv("WEFT_PROVIDER_PATH", folder.path().c_str(), 1);
+  const std::string reason = reason_for(plugin);
+  for (const std::uint32_t version :
+       {weft::provider::interface_version, weft::provider::interface_version + 1000}) {
+    CHECK(reason.find(std::to_string(version)) != std::string::npos) << "both versions are named: " << reason;
+  }
+  weft::ContextOptions options = test.context_options();
+  options.provider = "otherversion";
+  const auto error = error_of([&] { (void)weft::Context::open(options); });
+  REQUIRE(error.has_value());
+  CHECK_EQ(error->code(), weft::Status::unavailable) << error->what();
+}
+
+CONFORMANCE_TEST(SEL, 6, a_file_that_is_no_plugin_harms_nothing, from_cold) {
+  const Folder folder;
+  std::ofstream(folder.path() / "weft-provider-empty.so").flush();
+  std::ofstream(folder.path() / "weft-provider-text.so") << "this is no shared object\n";
+  fs::create_directory(folder.path() / "weft-provider-folder.so");
+  fs::create_symlink("/nowhere", folder.path() / "weft-provider-dangling.so");
+  setenv("WEFT_PROVIDER_PATH", (folder.path().string() + ":/no/such/folder").c_str(), 1);
+  for (const char* name : {"empty", "text"}) {
+    const fs::path plugin = folder.path() / ("weft-provider-" + std::string(name) + ".so");
+    CHECK(!reason_for(plugin).empty()) << name;
+  }
+  CHECK_EQ(test.open_context().attributes().provider, test.setting().provider);
+}
+
+}  // namespace
+}  // namespace conformance
