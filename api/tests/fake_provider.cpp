@@ -293,8 +293,6 @@ class FakeReceiveQueue final : public provider::ReceiveQueue {
 FakeContext::FakeContext(FakeBehaviour how, provider::ContextEvents& context_events)
     : behaviour(std::move(how)), events(context_events) {
   ++objects;
-  attributes_.provider = behaviour.name;
-  attributes_.provider_version = "1.2.3";
   attributes_.limits = {.max_message = 1 << 20,
                         .max_transfer = std::uint64_t{1} << 40,
                         .max_inline = 64,

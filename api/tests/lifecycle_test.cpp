@@ -46,6 +46,18 @@ TEST(Lifecycle, ConnectsCarriesAndCloses) {
   EXPECT_EQ(pair.client.send({}, 0), Status::not_connected);
 }
 
+TEST(Lifecycle, AttributesAreTheProvidersAndTheCores) {
+  ContextOptions options;
+  options.progress_mode = ProgressMode::when_called;
+  auto one = open_fake({}, options);
+  const Attributes& attributes = one.context.attributes();
+  EXPECT_EQ(attributes.provider, "fake");
+  EXPECT_EQ(attributes.provider_version, "1.2.3");
+  EXPECT_EQ(attributes.progress_mode, ProgressMode::when_called);
+  EXPECT_EQ(attributes.max_private_data, 4096U);
+  EXPECT_EQ(attributes.limits.max_segments, 4U);
+}
+
 TEST(Lifecycle, PeerSeesTheEndAfterTheLastMessage) {
   Fakes fakes;
   Pair& pair = fakes.pair;

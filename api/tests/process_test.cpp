@@ -106,6 +106,38 @@ TEST(Process, AStoppedPeerIsNotDeclaredDead) {
   EXPECT_EQ(WEXITSTATUS(peer.wait()), 7);
 }
 
+TEST(Process, AStoppedPeerLearnsOfAllEndsLater) {
+  // More ends than are sent to a peer that does not answer.
+  constexpr int count = 600;
+  Server server(500ms);
+  const std::string address = server.listener.address();
+  Process peer([&] {
+    auto open = open_fake();
+    auto queue = open.context.create_completion_queue();
+    std::vector<Endpoint> endpoints;
+    for (int i = 0; i < count; ++i) endpoints.push_back(open.context.connect(address, with_queue(queue)));
+    int aborted = 0;
+    std::array<Completion, 1> entry;
+    while (aborted < count) {
+      for (const Completion& c : queue.wait(entry, 20s)) {
+        if (c.operation == Operation::endpoint_ended && c.status == Status::aborted) ++aborted;
+      }
+    }
+    ::_exit(7);
+  });
+  std::vector<Endpoint> endpoints;
+  for (int i = 0; i < count; ++i) {
+    (void)next(server.queue, Operation::connection_request);
+    endpoints.push_back(server.listener.next()->accept(with_queue(server.queue)));
+  }
+  for (Endpoint& endpoint : endpoints) endpoint.wait_up(10s);
+  peer.kill(SIGSTOP);
+  for (Endpoint& endpoint : endpoints) endpoint.abort();
+  std::this_thread::sleep_for(1s);
+  peer.kill(SIGCONT);
+  EXPECT_EQ(WEXITSTATUS(peer.wait()), 7);
+}
+
 TEST(Process, AParentsDeathIsNoticedAlthoughItsChildLives) {
   Server server;
   const std::string address = server.listener.address();

@@ -40,6 +40,8 @@ ContextCore::ContextCore(std::shared_ptr<ContextBell> bell, OpenedProvider opene
       peer_timeout_(opened.peer_timeout),
       when_called_(options.progress_mode == ProgressMode::when_called),
       inbox_(std::make_shared<Inbox>(bell_->waker())) {
+  attributes_.provider = provider_name_;  // decorators in front, which the provider does not know of
+  if (attributes_.provider_version.empty()) attributes_.provider_version = opened.version;
   attributes_.max_private_data = wire::max_private_data;
   attributes_.thread_mode = options.thread_mode;
   attributes_.progress_mode = options.progress_mode;
