@@ -19,7 +19,7 @@ struct EngineOptions {
   std::uint64_t window =
       std::uint64_t{64} * 1024;              // bytes of unexpected messages per endpoint, a multiple of 64
   std::uint32_t max_outstanding_reads = 64;  // a power of two
-  std::uint32_t frame_payload = std::uint32_t{64} * 1024;  // largest payload of one frame
+  std::uint32_t frame_payload = std::uint32_t{1024} * 1024;  // largest payload of one frame
   std::uint32_t copy_below = 1024;  // payload up to this length is copied into the frame buffer
 };
 
