@@ -16,7 +16,10 @@ namespace {
 class Process {
  public:
   // `work` runs in the child, which never returns from it.
-  explicit Process(const std::function<void()>& work) : id_(::fork()) {
+  explicit Process(const std::function<void()>& work) {
+    // A sanitizer's own locks do not survive a fork beside a thread that is just starting.
+    std::this_thread::sleep_for(20ms);
+    id_ = ::fork();
     if (id_ != 0) return;
     work();
     ::_exit(0);
@@ -39,7 +42,7 @@ class Process {
   }
 
  private:
-  pid_t id_;
+  pid_t id_ = 0;
 };
 
 // In a child: connects, and then does as told.

@@ -10,7 +10,7 @@ DescriptorTable& DescriptorTable::instance() {
 
 void DescriptorTable::close_all_in_child() noexcept {
   for (const int descriptor : open_) ::close(descriptor);
-  open_.clear();
+  stale_ = true;
   ++generation_;
 }
 

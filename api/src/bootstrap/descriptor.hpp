@@ -17,18 +17,28 @@ class DescriptorTable {
  public:
   [[nodiscard]] static DescriptorTable& instance();
 
-  void lock() { mutex_.lock(); }
+  void lock() {
+    mutex_.lock();
+    if (stale_) forget_the_parents();
+  }
   void unlock() { mutex_.unlock(); }
   // With the lock held.
   void insert(int descriptor) { open_.insert(descriptor); }
   void erase(int descriptor) { open_.erase(descriptor); }
-  // In the child, with the lock held: closes all; Descriptor objects of the parent no longer own anything.
+  // In the child, with the lock held and without the allocator, whose state is unknown: closes all;
+  // Descriptor objects of the parent no longer own anything.
   void close_all_in_child() noexcept;
   [[nodiscard]] std::uint32_t generation() const noexcept { return generation_; }
   [[nodiscard]] std::size_t count() const noexcept { return open_.size(); }
 
  private:
+  void forget_the_parents() {
+    open_.clear();
+    stale_ = false;
+  }
+
   std::mutex mutex_;
+  bool stale_ = false;  // open_ holds what was the parent's
   std::set<int> open_;
   std::uint32_t generation_ = 0;  // raised in a child
 };

@@ -191,8 +191,15 @@ void ContextCore::release_all() noexcept {
 }
 
 void ContextCore::enter_child() noexcept {
-  inert_.store(true);
+  if (inert_.exchange(true)) return;  // a child's child
   provider_->enter_child();
+}
+
+void keep_for_ever(Kept* kept) noexcept {
+  static std::atomic<Kept*> first{nullptr};
+  kept->next = first.load();
+  while (!first.compare_exchange_weak(kept->next, kept)) {
+  }
 }
 
 ContextState::~ContextState() {

@@ -126,10 +126,21 @@ class ContextState {
                                                               OpenedProvider opened,
                                                               const ContextOptions& options);
 
-// Lets go without destroying, for what a forked child must not touch.
+// What is kept for ever.
+struct Kept {
+  virtual ~Kept() = default;
+  Kept* next = nullptr;
+};
+void keep_for_ever(Kept* kept) noexcept;
+
+// Lets go without destroying: for what a forked child must not touch, and for what a provider still uses.
 template <typename Pointer>
 void leak(Pointer&& pointer) {
-  (void)new std::remove_cvref_t<Pointer>(std::move(pointer));
+  struct Holder final : Kept {
+    explicit Holder(std::remove_cvref_t<Pointer> value) : held(std::move(value)) {}
+    std::remove_cvref_t<Pointer> held;
+  };
+  keep_for_ever(new Holder(std::move(pointer)));
 }
 
 }  // namespace weft::core

@@ -14,7 +14,7 @@ namespace {
 
 struct Registry {
   std::mutex mutex;
-  std::set<ContextCore*> contexts;
+  std::set<ContextCore*> contexts;  // in a child also the parent's, which are inert already
 };
 
 Registry& registry() {
@@ -34,9 +34,9 @@ void in_parent() {
 }
 
 void in_child() {
-  for (ContextCore* context : registry().contexts) context->enter_child();
-  registry().contexts.clear();
+  // The descriptors first: they are what hides the parent's death. Nothing here allocates or frees.
   DescriptorTable::instance().close_all_in_child();
+  for (ContextCore* context : registry().contexts) context->enter_child();
   DescriptorTable::instance().unlock();
   registry().mutex.unlock();
 }
