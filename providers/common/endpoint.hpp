@@ -21,6 +21,7 @@
 #include "group.hpp"
 #include "records.hpp"
 #include "regions.hpp"
+#include "segments.hpp"
 #include "unexpected.hpp"
 #include "weft/provider/endpoint.hpp"
 #include "wire.hpp"
@@ -105,6 +106,10 @@ class Endpoint : public provider::Endpoint {
   virtual void detach() noexcept = 0;
 
  private:
+  // From here on a payload is large: it pays to receive it straight into its place.
+  static constexpr std::uint32_t large_payload = 16 * 1024;
+  static constexpr std::size_t small_header = wire::header_size(static_cast<std::uint8_t>(wire::Type::send));
+
   enum class State : std::uint8_t {
     preparing,  // not up yet
     up,
@@ -171,7 +176,11 @@ class Endpoint : public provider::Endpoint {
   };
 
   // endpoint_post.cpp
-  struct Checked;
+  struct Checked {
+    CheckedSegments local;
+    std::uint32_t slot = 0;
+    Access local_access = Access::none;
+  };
   Status take(const WorkRequest& request) noexcept;
   Status check(const WorkRequest& request, Checked& checked) const noexcept;
   Status check_remote(const WorkRequest& request, Checked& checked) const noexcept;
@@ -185,6 +194,12 @@ class Endpoint : public provider::Endpoint {
   void frame_answers(Outgoing& out) noexcept;
   void frame_records(Outgoing& out) noexcept;
   bool frame_small_message(Outgoing& out, SendRecord& record) noexcept;
+  enum class Leave : std::uint8_t { not_yet, granted, charged };
+  [[nodiscard]] Leave message_may_leave(std::uint64_t stored_length) noexcept;
+  void write_small_message(Outgoing& out, const std::byte* bytes, std::size_t length, std::uint8_t flags,
+                           std::uint32_t immediate) noexcept;
+  void post_small_messages(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
+  bool send_framed(Outgoing& out) noexcept;
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
   void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,

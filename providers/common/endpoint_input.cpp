@@ -10,7 +10,6 @@ namespace weft::engine {
 
 namespace {
 
-constexpr std::uint64_t large = std::uint64_t{16} * 1024;
 constexpr std::size_t small_read = 512;  // enough for the frames that come between large payloads
 
 template <class Extension>
@@ -71,33 +70,6 @@ void Endpoint::settle() noexcept {
   note_untold();
 }
 
-// The common case in one go: a whole small message whose receive waits. Returns the bytes of its frame, 0 for
-// anything else, which the general way below then looks at.
-std::size_t Endpoint::take_small_message(const std::byte* bytes, std::size_t length) noexcept {
-  constexpr std::size_t header_size = wire::header_size(static_cast<std::uint8_t>(wire::Type::send));
-  if (length < header_size) return 0;
-  const auto header = wire::load<wire::Header>(bytes);
-  const std::size_t size = header_size + header.length;
-  if (header.type != static_cast<std::uint8_t>(wire::Type::send) || header.zero != 0 ||
-      (header.flags & ~wire::all_flags) != 0 || header.word != header.length || size > length) {
-    return 0;
-  }
-  if (operation_.kind != Transfer::Kind::none || receives_.empty() ||
-      (stored_ != nullptr && !stored_->empty())) {
-    return 0;
-  }
-  const ReceiveRecord& record = receives_.front();
-  if (record.piece_count > 1 || header.length > record.capacity || header.length >= large) return 0;
-  if ((header.flags & wire::charged) != 0) returned_ += Unexpected::charge(header.length);
-  ++messages_arrived_;
-  peer_announced_ = false;
-  large_payloads_ = false;
-  if (header.length != 0) std::memcpy(record.piece.address, bytes + header_size, header.length);
-  const bool has_immediate = (header.flags & wire::immediate) != 0;
-  complete_receive(header.length, has_immediate, extension_at<wire::SendExtension>(bytes).immediate);
-  return size;
-}
-
 bool Endpoint::consume(const std::byte* bytes, std::size_t length) noexcept {
   while (length != 0) {
     if (frame_left_ == 0 && partial_length_ == 0) [[likely]] {
@@ -156,7 +128,7 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   if (header.length > context_.options().frame_payload)
     return break_protocol("the peer sent a frame that is too long");
   open_ = nullptr;
-  large_payloads_ = header.length >= large || (large_payloads_ && header.length == 0);
+  large_payloads_ = header.length >= large_payload || (large_payloads_ && header.length == 0);
   switch (type) {
     case wire::Type::send:
       return begin_send(header, extension_at<wire::SendExtension>(bytes));

@@ -43,23 +43,11 @@ void Endpoint::push_output() noexcept {
     frame_answers(out);
     frame_records(out);
     if (update_due() || (out.total() != 0 && anything_to_say())) frame_update(out);
-    const std::size_t total = out.total();
-    if (total == 0) {
+    if (out.total() == 0) {
       if (control_.empty()) break;
       continue;  // something to announce came up while framing
     }
-    stream_framed_ += total;
-    const std::ptrdiff_t taken = transmit(out.pieces(), out.count());
-    if (taken < 0) {
-      path_broken(static_cast<std::int32_t>(-taken), "sending failed");
-      return;
-    }
-    stream_sent_ += static_cast<std::uint64_t>(taken);
-    if (static_cast<std::size_t>(taken) != total) {
-      kept_ = group_.keep_outgoing();
-      kept_->drop_front(static_cast<std::size_t>(taken));
-      if (!flush_kept()) return;
-    }
+    if (!send_framed(out)) return;
     if (framing_ == sends_.tail && answers_head_ == answers_tail_ && control_.empty()) break;
   }
   retire();
@@ -177,21 +165,24 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
   }
 }
 
+// By what the peer granted, or on the window for early messages (OPS-3).
+Endpoint::Leave Endpoint::message_may_leave(std::uint64_t stored_length) noexcept {
+  if (!reached(messages_framed_, granted_by_peer_)) return Leave::granted;
+  const std::uint64_t charge = Unexpected::charge(stored_length);
+  if (charged_ - returned_by_peer_ + charge > peer_window_) return Leave::not_yet;
+  charged_ += charge;
+  return Leave::charged;
+}
+
 // Whether the record at the front may leave, by order and by what the peer granted; marks how.
 bool Endpoint::may_start(SendRecord& record) noexcept {
   if (has(record.flags, Flags::fence) && reads_head_ != reads_tail_) return false;
   switch (record.operation) {
     case Operation::send:
     case Operation::write_with_immediate: {
-      record.answered = false;  // here: not charged
-      if (!reached(messages_framed_, granted_by_peer_)) return true;
-      const std::uint64_t charge =
-          Unexpected::charge(record.operation == Operation::send ? record.length : 0);
-      if (charged_ - returned_by_peer_ + charge <= peer_window_) {
-        charged_ += charge;
-        record.answered = true;
-        return true;
-      }
+      const auto leave = message_may_leave(record.operation == Operation::send ? record.length : 0);
+      record.answered = leave == Leave::charged;  // kept here until it is framed
+      if (leave != Leave::not_yet) return true;
       if (peer_shares_receives_ && !announced_) {
         announced_ = true;
         // Cannot throw: the vector keeps the room of earlier announcements, at most one is in it.
@@ -279,24 +270,21 @@ void Endpoint::frame_payload(Outgoing& out, const SendRecord& record, std::uint6
   }
 }
 
-// The common case in one go: a message of one small piece. False: it does not fit, or may not leave yet.
-bool Endpoint::frame_small_message(Outgoing& out, SendRecord& record) noexcept {
-  constexpr std::size_t header_size = wire::header_size(static_cast<std::uint8_t>(wire::Type::send));
-  const std::size_t length = record.length;
-  if (!out.has_room(header_size + length) || !may_start(record)) return false;
-  std::uint8_t flags = record.answered ? wire::charged : std::uint8_t{0};
-  if (has(record.flags, Flags::with_immediate)) flags |= wire::immediate;
-  record.answered = false;
-  record.number = ++messages_framed_;
-  announced_ = false;
-  std::byte* at = out.copy_in(header_size + length);
-  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::send), flags, 0,
-                                    static_cast<std::uint32_t>(length), length});
-  at = wire::store(at, wire::SendExtension{record.immediate, 0});
-  if (length != 0) std::memcpy(at, record.piece.address, length);
-  record.stream_end = stream_framed_ + out.total();
-  ++framing_;
-  return true;
+// Hands what was framed to the transport and keeps what it does not take. False: there is no room, or the
+// path broke.
+bool Endpoint::send_framed(Outgoing& out) noexcept {
+  const std::size_t total = out.total();
+  stream_framed_ += total;
+  const std::ptrdiff_t taken = transmit(out.pieces(), out.count());
+  if (taken < 0) {
+    path_broken(static_cast<std::int32_t>(-taken), "sending failed");
+    return false;
+  }
+  stream_sent_ += static_cast<std::uint64_t>(taken);
+  if (static_cast<std::size_t>(taken) == total) return true;
+  kept_ = group_.keep_outgoing();
+  kept_->drop_front(static_cast<std::size_t>(taken));
+  return flush_kept();
 }
 
 void Endpoint::frame_records(Outgoing& out) noexcept {

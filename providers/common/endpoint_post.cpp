@@ -24,12 +24,6 @@ constexpr auto known_flags = Flags::unsignalled | Flags::inline_data | Flags::fe
 
 }  // namespace
 
-struct Endpoint::Checked {
-  CheckedSegments local;
-  std::uint32_t slot = 0;
-  Access local_access = Access::none;
-};
-
 Status Endpoint::check_remote(const WorkRequest& request, Checked& checked) const noexcept {
   const std::uint64_t length = checked.local.length;
   if (length == 0) return Status::ok;  // needs no region (OPS-8)
@@ -138,13 +132,18 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
     result.status = Status::not_connected;
     return result;
   }
+  if (sends_.empty() && kept_ == nullptr && control_.empty() && answers_head_ == answers_tail_ && moving()) {
+    post_small_messages(requests, count, result);
+    if (result.accepted == count || result.status != Status::ok) return result;
+  }
   const std::uint64_t first = sends_.tail;
+  const std::size_t already = result.accepted;
   while (result.accepted < count) {
     result.status = take(requests[result.accepted]);
     if (result.status != Status::ok) break;
     ++result.accepted;
   }
-  if (result.accepted != 0) {
+  if (result.accepted != already) {
     push_output();
     if (framing_ != sends_.tail) stash_unframed(first);
   }
