@@ -206,12 +206,11 @@ Status Context::deregister(std::uint64_t token) noexcept {
   for (Group* group : groups_) group->gate().enter_helper();
   bool local = false;
   bool remote = false;
-  const RegionEntry& region = regions_.at(token);
   const bool live = regions_.find(token) != nullptr;
   for (const Group* group : groups_) {
     for (const Endpoint* endpoint : group->members()) {
       local = local || endpoint->local_operation_uses(token);
-      remote = remote || endpoint->remote_operation_uses(region, token);
+      remote = remote || endpoint->remote_operation_uses(token);
     }
     for (const SharedReceives* receives : group->shared_receives()) local = local || receives->uses(token);
   }
@@ -226,9 +225,8 @@ void Context::collect_users(std::uint64_t token, std::vector<std::uint32_t>& end
   const std::lock_guard lock(groups_mutex_);
   for (Group* group : groups_) {
     const HelperEntry inside_gate(group->gate());
-    const RegionEntry& region = regions_.at(token);
     for (const Endpoint* endpoint : group->members()) {
-      if (endpoint->local_operation_uses(token) || endpoint->remote_operation_uses(region, token)) {
+      if (endpoint->local_operation_uses(token) || endpoint->remote_operation_uses(token)) {
         endpoint_ids.push_back(endpoint->id());
       }
     }

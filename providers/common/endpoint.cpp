@@ -51,6 +51,7 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
   limits_.max_inline = std::clamp(request.max_inline, std::uint32_t{32}, max_inline);
   control_.reserve(256);
+  answered_from_.reserve(Outgoing::max_pieces);
   if (static_cast<Queue*>(&group_) != &send_queue_) send_queue_.share();
   const HelperEntry entry(group_.gate());
   group_.join(*this);
@@ -58,8 +59,9 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
 
 Endpoint::~Endpoint() {
   const HelperEntry entry(group_.gate());
-  silenced_ = true;
+  silence_inside();
   drop_records();
+  if (shared_ != nullptr) shared_->forget(*this);
   group_.part(*this);
 }
 
@@ -174,6 +176,15 @@ void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code
 
 void Endpoint::path_broken(std::int32_t native_code, std::string_view text) noexcept {
   fail(Status::peer_lost, 0, native_code, text);
+  end_if_unreachable();
+}
+
+// The peer said how many messages it sent, but the path is gone and fewer came: nothing more to wait for.
+void Endpoint::end_if_unreachable() noexcept {
+  if (!pending_end_ || moving() || state_ == State::ended) return;
+  const bool torn =
+      operation_.kind == Transfer::Kind::message || operation_.kind == Transfer::Kind::stored_message;
+  if (messages_arrived_ - (torn ? 1 : 0) < pending_end_->messages) end_now(*pending_end_);
 }
 
 void Endpoint::drain() noexcept {
@@ -189,6 +200,7 @@ void Endpoint::end(const provider::EndOrder& order) noexcept {
   if (state_ == State::ended) return;
   if (order.after_messages && messages_matched_ < order.messages && was_up_) {
     pending_end_ = order;
+    end_if_unreachable();
     return;
   }
   end_now(order);
@@ -203,6 +215,8 @@ void Endpoint::end_now(const provider::EndOrder& order) noexcept {
   state_ = State::ended;
   detach();
   if (shared_ != nullptr) shared_->forget(*this);
+  group_.forget_held_back(*this);
+  holds_back_ = false;
   kept_.reset();
   stored_.reset();
   give_back_spills();
@@ -218,6 +232,10 @@ void Endpoint::end_now(const provider::EndOrder& order) noexcept {
 
 void Endpoint::silence() noexcept {
   const HelperEntry entry(group_.gate());
+  silence_inside();
+}
+
+void Endpoint::silence_inside() noexcept {
   silenced_ = true;
   connect_due_ = false;
   send_queue_.remove(send_reports_);
@@ -250,13 +268,14 @@ void Endpoint::drop_records() noexcept {
   end_due_ = false;
 }
 
-bool Endpoint::remote_operation_uses(const RegionEntry& region, std::uint64_t token) const noexcept {
+bool Endpoint::remote_operation_uses(std::uint64_t token) const noexcept {
   if (!moving()) return false;
   if (operation_.kind != Transfer::Kind::none && operation_.sink.uses(token)) return true;
   for (std::uint32_t at = answers_head_; at != answers_tail_; ++at) {
     if (answers_[at & (answers_.size() - 1)].piece.region == token) return true;
   }
-  return kept_ != nullptr && kept_->refers_to(region.address, region.length);
+  return kept_ != nullptr &&
+         std::find(answered_from_.begin(), answered_from_.end(), token) != answered_from_.end();
 }
 
 // The operation the peer found at fault has the cause, the others are cancelled (ERR-2).
@@ -312,7 +331,7 @@ std::size_t Endpoint::ReceiveReports::hand_out(Completion* out, std::size_t room
   std::size_t count = 0;
   for (; count < room && !e.receives_.empty(); ++e.receives_.head) {
     ReceiveRecord& record = e.receives_.front();
-    const bool at_fault = e.receive_at_fault_ && e.last_order_.cause == Status::truncated;
+    const bool at_fault = e.receive_at_fault_;
     e.receive_at_fault_ = false;
     out[count] = e.blank(Operation::receive, at_fault ? Status::truncated : Status::cancelled);
     out[count].context = record.context;

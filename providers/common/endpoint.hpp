@@ -68,7 +68,7 @@ class Endpoint : public provider::Endpoint {
   // ---------------------------------------------
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] bool local_operation_uses(std::uint64_t region) const noexcept;
-  [[nodiscard]] bool remote_operation_uses(const RegionEntry& region, std::uint64_t token) const noexcept;
+  [[nodiscard]] bool remote_operation_uses(std::uint64_t region) const noexcept;
   [[nodiscard]] bool inert() const noexcept { return state_ == State::ended; }
   void match_waiting() noexcept;
   // In a forked child: answers not_connected for ever, touches nothing.
@@ -200,6 +200,7 @@ class Endpoint : public provider::Endpoint {
                            std::uint32_t immediate) noexcept;
   void post_small_messages(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
   bool send_framed(Outgoing& out) noexcept;
+  [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) const noexcept;
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
   void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
@@ -255,6 +256,8 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard]] bool slot_free(std::size_t slot) const noexcept;
   [[nodiscard]] Status status_at_end(const SendRecord& record) const noexcept;
   [[nodiscard]] Completion blank(Operation operation, Status status) const noexcept;
+  void silence_inside() noexcept;
+  void end_if_unreachable() noexcept;
   void give_back_spills() noexcept;
   void drop_records() noexcept;
 
@@ -276,9 +279,9 @@ class Endpoint : public provider::Endpoint {
   std::uint64_t stream_framed_ = 0;  // bytes framed since the start
   std::uint64_t stream_sent_ = 0;    // bytes the transport took
   std::unique_ptr<Outgoing> kept_;   // framed, not yet taken
-  std::uint32_t messages_framed_ = 0;
+  std::uint64_t messages_framed_ = 0;
   std::uint32_t requests_framed_ = 0;  // one-sided operations
-  std::uint32_t granted_by_peer_ = 0;
+  std::uint64_t granted_by_peer_ = 0;
   std::uint32_t acknowledged_by_peer_ = 0;
   std::uint64_t peer_window_ = 0;
   std::uint64_t charged_ = 0;
@@ -289,7 +292,9 @@ class Endpoint : public provider::Endpoint {
   std::vector<std::uint64_t> reads_;  // ring of positions of open reads and atomics
   std::uint32_t reads_head_ = 0;
   std::uint32_t reads_tail_ = 0;
-  std::vector<std::byte> control_;  // framed control messages, first to leave
+  std::vector<std::byte> control_;            // framed control messages, first to leave
+  std::vector<std::uint64_t> answered_from_;  // regions whose bytes the last transmission refers to
+  bool records_first_ = false;                // answers and own operations take turns
   bool close_sent_ = false;
   bool close_answered_ = false;
   bool peer_closed_ = false;
@@ -298,9 +303,9 @@ class Endpoint : public provider::Endpoint {
   Ring<ReceiveRecord> receives_;
   std::unique_ptr<Unexpected> stored_;
   std::uint64_t messages_matched_ = 0;
-  std::uint32_t messages_arrived_ = 0;
-  std::uint32_t granted_ = 0;
-  std::uint32_t granted_told_ = 0;
+  std::uint64_t messages_arrived_ = 0;
+  std::uint64_t granted_ = 0;
+  std::uint64_t granted_told_ = 0;
   std::uint32_t requests_done_ = 0;
   std::uint32_t requests_done_told_ = 0;
   std::uint64_t returned_ = 0;

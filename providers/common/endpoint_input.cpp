@@ -199,6 +199,7 @@ bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension&
   operation_.charged = (header.flags & wire::charged) != 0;
   operation_.acknowledge = (header.flags & wire::acknowledge) != 0;
   operation_.kind = Transfer::Kind::message;
+  if (operation_.acknowledge) tell_now_ = true;
   return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length);
 }
 
@@ -305,9 +306,10 @@ bool Endpoint::on_atomic_data(const wire::Header& header) noexcept {
 }
 
 bool Endpoint::on_update(const wire::Header& header, const wire::UpdateExtension& extension) noexcept {
-  // Counts only grow, by no more than can be outstanding.
-  constexpr std::uint32_t most_grants = 1U << 17;
-  if (extension.granted - granted_by_peer_ > most_grants ||
+  // Counts only grow, and by no more than can be outstanding.
+  constexpr std::uint64_t most_grants = 1U << 17;
+  if (extension.zero != 0 || extension.granted < granted_by_peer_ ||
+      extension.granted > messages_framed_ + most_grants ||
       extension.acknowledged - acknowledged_by_peer_ > requests_framed_ - acknowledged_by_peer_ ||
       header.word < returned_by_peer_ || header.word > charged_) {
     return break_protocol("the peer granted or acknowledged what cannot be");

@@ -115,6 +115,11 @@ void Endpoint::message_matched() noexcept {
 // was.
 bool Endpoint::fail_truncated(std::uint64_t length) noexcept {
   receive_at_fault_ = true;
+  if (!moving()) {
+    // The peer closed and its path is gone already: the end that waits for messages comes now.
+    if (pending_end_) end_now(*pending_end_);
+    return false;
+  }
   std::array<char, 128> text{};
   const int written = std::snprintf(
       text.data(), text.size(), "a message of %llu bytes met a receive of %llu bytes",

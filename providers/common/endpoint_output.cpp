@@ -40,8 +40,11 @@ void Endpoint::push_output() noexcept {
     Outgoing& out = group_.outgoing();
     out.clear();
     frame_control(out);
+    answered_from_.clear();
+    records_first_ = !records_first_;
+    if (records_first_) frame_records(out);
     frame_answers(out);
-    frame_records(out);
+    if (!records_first_) frame_records(out);
     if (update_due() || (out.total() != 0 && anything_to_say())) frame_update(out);
     if (out.total() == 0) {
       if (control_.empty()) break;
@@ -99,12 +102,12 @@ void Endpoint::frame_control(Outgoing& out) noexcept {
 // An update should leave by itself: the peer may be waiting for it, or will be soon.
 bool Endpoint::update_due() const noexcept {
   if (tell_now_ && untold()) return true;
-  const std::uint32_t grants = granted_ - granted_told_;
+  const std::uint64_t grants = granted_ - granted_told_;
   if (grants != 0) {
     // Grants the peer still has; negative when it uses the window.
-    const auto left = static_cast<std::int32_t>(granted_told_ - messages_arrived_);
+    const auto left = static_cast<std::int64_t>(granted_told_ - messages_arrived_);
     const std::uint32_t depth = shared_ != nullptr ? 1 : receives_.depth();
-    if (grants >= (depth + 1) / 2 || left <= static_cast<std::int32_t>(depth / 8)) return true;
+    if (grants >= (depth + 1) / 2 || left <= static_cast<std::int64_t>(depth / 8)) return true;
   }
   return returned_ - returned_told_ >= context_.options().window / 4;
 }
@@ -120,7 +123,7 @@ void Endpoint::frame_update(Outgoing& out) noexcept {
   if (!out.has_room(length)) return;
   std::byte* at = out.copy_in(length);
   at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::update), 0, 0, 0, returned_});
-  wire::store(at, wire::UpdateExtension{granted_, requests_done_});
+  wire::store(at, wire::UpdateExtension{granted_, requests_done_, 0});
   granted_told_ = granted_;
   requests_done_told_ = requests_done_;
   returned_told_ = returned_;
@@ -131,6 +134,7 @@ void Endpoint::frame_update(Outgoing& out) noexcept {
 // Held back for long enough: nothing else took it along (PRG-5).
 void Endpoint::send_held_back() noexcept {
   holds_back_ = false;
+  if (!moving()) return;
   tell_now_ = true;
   push_output();
 }
@@ -158,6 +162,7 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
       if (length != 0) std::memcpy(out.copy_in(length), answer.piece.address, length);
     } else {
       out.refer(answer.piece.address, length);
+      answered_from_.push_back(answer.piece.region);  // has room: one for each piece
     }
     answer.piece.address += length;
     answer.piece.length -= length;
@@ -167,7 +172,7 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
 
 // By what the peer granted, or on the window for early messages (OPS-3).
 Endpoint::Leave Endpoint::message_may_leave(std::uint64_t stored_length) noexcept {
-  if (!reached(messages_framed_, granted_by_peer_)) return Leave::granted;
+  if (messages_framed_ < granted_by_peer_) return Leave::granted;
   const std::uint64_t charge = Unexpected::charge(stored_length);
   if (charged_ - returned_by_peer_ + charge > peer_window_) return Leave::not_yet;
   charged_ += charge;
@@ -199,6 +204,15 @@ bool Endpoint::may_start(SendRecord& record) noexcept {
   }
 }
 
+// Completing this operation, or getting its slot back, takes an acknowledgement of it or of what is before
+// it.
+bool Endpoint::wants_acknowledgement(const SendRecord& record) const noexcept {
+  const bool one_sided = record.operation != Operation::send;
+  if (!one_sided && requests_framed_ == acknowledged_by_peer_) return false;
+  return !has(record.flags, Flags::unsignalled) || record.operation == Operation::flush ||
+         (framing_ + 1) % acknowledge_every_ == 0 || state_ == State::closing;
+}
+
 // Header and extension of an operation's first frame.
 void Endpoint::frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept {
   const wire::Type type = frame_type(record.operation);
@@ -212,18 +226,15 @@ void Endpoint::frame_start(Outgoing& out, SendRecord& record, std::uint32_t payl
     if (record.answered) header.flags |= wire::charged;
     record.answered = false;
   }
+  if (wants_acknowledgement(record)) header.flags |= wire::acknowledge;
   if (record.operation == Operation::send) {
-    record.number = messages_framed_;
+    record.number = static_cast<std::uint32_t>(messages_framed_);
     if (has(record.flags, Flags::with_immediate)) header.flags |= wire::immediate;
     at = wire::store(at, header);
     wire::store(at, wire::SendExtension{record.immediate, 0});
     return;
   }
   record.number = ++requests_framed_;
-  if (!has(record.flags, Flags::unsignalled) || record.number % acknowledge_every_ == 0 ||
-      record.operation == Operation::flush) {
-    header.flags |= wire::acknowledge;
-  }
   header.word = record.remote_offset;
   switch (type) {
     case wire::Type::atomic: {
@@ -322,6 +333,7 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
 
 // Completes what is done, in posting order (ORD-3, CMP-4).
 void Endpoint::retire() noexcept {
+  if (state_ == State::ended) return;  // the reporters have the records
   while (sends_.head != framing_) {
     SendRecord& record = sends_.front();
     switch (record.operation) {
@@ -354,7 +366,11 @@ void Endpoint::complete_send(SendRecord& record, Status status, std::int32_t nat
     entry.context = record.context;
     entry.bytes = status == Status::ok ? record.length : 0;
     entry.native_code = native_code;
-    send_queue_.push(entry);
+    if (silenced_) {
+      send_queue_.release(1);
+    } else {
+      send_queue_.push(entry);
+    }
   }
   if (record.spill != nullptr) {
     group_.spills().give(record.spill);

@@ -24,9 +24,10 @@ bool Endpoint::frame_small_message(Outgoing& out, SendRecord& record) noexcept {
   if (!out.has_room(small_header + record.length) || !may_start(record)) return false;
   std::uint8_t flags = record.answered ? wire::charged : std::uint8_t{0};
   if (has(record.flags, Flags::with_immediate)) flags |= wire::immediate;
+  if (wants_acknowledgement(record)) flags |= wire::acknowledge;
   record.answered = false;
   write_small_message(out, record.piece.address, record.length, flags, record.immediate);
-  record.number = messages_framed_;
+  record.number = static_cast<std::uint32_t>(messages_framed_);
   record.stream_end = stream_framed_ + out.total();
   ++framing_;
   return true;
@@ -89,6 +90,7 @@ std::size_t Endpoint::take_small_message(const std::byte* bytes, std::size_t len
   const ReceiveRecord& record = receives_.front();
   if (record.piece_count > 1 || header.length > record.capacity || header.length >= large_payload) return 0;
   if ((header.flags & wire::charged) != 0) returned_ += Unexpected::charge(header.length);
+  if ((header.flags & wire::acknowledge) != 0) tell_now_ = true;
   ++messages_arrived_;
   peer_announced_ = false;
   large_payloads_ = false;

@@ -38,16 +38,33 @@ void Gate::lock_slow() noexcept {
 }
 
 void Gate::await_helper() noexcept {
-  while (word_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+  // Step back, or the helper would find the program inside each time it looks.
+  do {
+    inside_.store(0, std::memory_order_release);
+    while (word_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
+    inside_.store(1, asymmetric_ ? std::memory_order_relaxed : std::memory_order_seq_cst);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } while (word_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) != 0);
 }
 
-bool Gate::claim() noexcept {
+bool Gate::stake_claim() noexcept {
   std::uint32_t expected = 0;
   if (!word_.compare_exchange_strong(expected, 1, std::memory_order_seq_cst)) return false;
   if (asymmetric_) asymmetric_barrier();
-  if (inside_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) == 0) return true;
+  return true;
+}
+
+bool Gate::claim() noexcept {
+  if (!stake_claim()) return false;
+  if (!program_inside()) return true;
   word_.store(0, std::memory_order_release);
   return false;
+}
+
+void Gate::claim_in_turn() noexcept {
+  while (!stake_claim()) std::this_thread::yield();
+  // The program leaves after its step and does not come back in past the claim.
+  while (program_inside()) std::this_thread::yield();
 }
 
 }  // namespace weft::engine

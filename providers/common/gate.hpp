@@ -61,7 +61,7 @@ class Gate {
     if (safe_) {
       lock();
     } else {
-      while (!claim()) std::this_thread::yield();
+      claim_in_turn();
     }
   }
   void leave_helper() noexcept {
@@ -104,7 +104,12 @@ class Gate {
     if (word_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) != 0) await_helper();
   }
   void await_helper() noexcept;
+  [[nodiscard]] bool stake_claim() noexcept;
   [[nodiscard]] bool claim() noexcept;
+  void claim_in_turn() noexcept;
+  [[nodiscard]] bool program_inside() const noexcept {
+    return inside_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) != 0;
+  }
 
   // safe: 0 free, 1 held, 2 held with waiters. single: 1 while the helper claims.
   std::atomic<std::uint32_t> word_{0};

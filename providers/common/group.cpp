@@ -23,14 +23,6 @@ void Outgoing::drop_front(std::size_t taken) noexcept {
   }
 }
 
-bool Outgoing::refers_to(const std::byte* address, std::uint64_t length) const noexcept {
-  for (int i = 0; i < count_; ++i) {
-    const auto* at = static_cast<const std::byte*>(pieces_[static_cast<std::size_t>(i)].iov_base);
-    if (at >= address && at < address + length) return true;
-  }
-  return false;
-}
-
 void Group::release_held_back() noexcept {
   while (!held_back_.empty()) {
     Endpoint* endpoint = held_back_.back();

@@ -23,8 +23,8 @@ class SharedReceives;
 // What one transmission is made of: bytes copied into a buffer, and places in the program's memory.
 class Outgoing {
  public:
-  static constexpr std::size_t buffer_size = std::size_t{32} * 1024;
-  static constexpr int max_pieces = 64;
+  static constexpr std::size_t buffer_size = std::size_t{128} * 1024;
+  static constexpr int max_pieces = 256;
 
   void clear() noexcept {
     used_ = 0;
@@ -54,8 +54,6 @@ class Outgoing {
   [[nodiscard]] const iovec* pieces() const noexcept { return pieces_.data(); }
   [[nodiscard]] int count() const noexcept { return count_; }
   [[nodiscard]] std::size_t total() const noexcept { return total_; }
-  // Some piece lies in this memory.
-  [[nodiscard]] bool refers_to(const std::byte* address, std::uint64_t length) const noexcept;
   // Forgets the first `taken` bytes.
   void drop_front(std::size_t taken) noexcept;
 
@@ -108,6 +106,7 @@ class Group : public Queue {
     held_back_.push_back(&endpoint);  // has room for all members
     want_helper();
   }
+  void forget_held_back(Endpoint& endpoint) noexcept { std::erase(held_back_, &endpoint); }
   [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
   // Sends it all.
   void release_held_back() noexcept;

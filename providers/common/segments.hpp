@@ -20,6 +20,7 @@ namespace weft::engine {
   }
   if (segment.region == 0) {
     if (!inline_data || segment.offset == 0) return Status::invalid_argument;
+    if (segment.length > max_inline) return Status::too_big;  // and so no sum of them can wrap
     piece = {reinterpret_cast<std::byte*>(segment.offset), segment.length, 0};
     return Status::ok;
   }
@@ -52,7 +53,7 @@ struct CheckedSegments {
         status != Status::ok) {
       return status;
     }
-    checked.length += segment.length;  // regions are real memory: the sum of 16 cannot wrap
+    checked.length += segment.length;  // regions are real memory, inline pieces are short: cannot wrap
   }
   return Status::ok;
 }

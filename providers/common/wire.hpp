@@ -66,8 +66,9 @@ struct AtomicExtension {
 };
 // update: word = window bytes given back since the start
 struct UpdateExtension {
-  std::uint32_t granted;       // receives granted since the start, modulo 2^32
+  std::uint64_t granted;       // messages that may come, counted since the start
   std::uint32_t acknowledged;  // one-sided operations carried out since the start, modulo 2^32
+  std::uint32_t zero;
 };
 // bind: word = slot
 struct BindExtension {

@@ -83,13 +83,18 @@ TcpContext::Clock::time_point TcpContext::look_at(TcpQueue& queue, Clock::time_p
       epoll_ctl(helper_epoll_, EPOLL_CTL_DEL, queue.epoll(), nullptr);
       watch.away = false;
     }
+    queue.set_tick();
     return now + look_again;
   }
-  if (queue.armed() && ++watch.quiet_rounds <= 1) {
+  // A program asleep on its descriptor wakes by itself: at first only what is held back is sent. If it stays
+  // away nevertheless the helper drives, and after a while sleeps on the same sockets.
+  constexpr int rounds_to_sleep = 25;
+  if (queue.armed() && ++watch.quiet_rounds < rounds_to_sleep) {
+    if (watch.quiet_rounds > 1) queue.drive_for_absent();
     queue.send_held_back();
     return now + look_at_sleeper;
   }
-  if (!watch.away && !queue.armed()) {
+  if (!watch.away) {
     epoll_event event{};
     event.events = EPOLLIN | EPOLLOUT;
     event.data.ptr = &queue;
@@ -98,9 +103,9 @@ TcpContext::Clock::time_point TcpContext::look_at(TcpQueue& queue, Clock::time_p
   queue.set_helper_sleeps(true);  // before looking, so that nothing falls between looking and sleeping
   const bool driven = queue.drive_for_absent();
   const bool more = queue.send_held_back();
-  if (watch.away && driven && !more && !queue.armed()) return Clock::time_point::max();
+  if (watch.away && driven && !more) return Clock::time_point::max();
   queue.set_helper_sleeps(false);
-  return now + (queue.armed() ? look_at_sleeper : look_again);
+  return now + look_again;
 }
 
 TcpContext::Clock::time_point TcpContext::service(Clock::time_point now) noexcept {

@@ -37,6 +37,7 @@ void TcpQueue::add(TcpEndpoint& endpoint) noexcept {
   endpoint.listed_ = true;
   endpoints_.push_back(&endpoint);
   watch_all();
+  for (TcpEndpoint* waiting : waiting_) watch_output(*waiting, true);  // no longer alone
 }
 
 void TcpQueue::remove(TcpEndpoint& endpoint) noexcept {
@@ -67,7 +68,10 @@ void TcpQueue::unwatch(TcpEndpoint& endpoint) noexcept {
 
 // While one thread spins over a lone endpoint, the kernel need not note each arrival in an epoll set that
 // nobody reads.
-void TcpQueue::unwatch_lone() noexcept { unwatch(*endpoints_.front()); }
+void TcpQueue::unwatch_lone() noexcept {
+  unwatch(*endpoints_.front());
+  want_helper();  // it relied on the set; now it must look whether the program stays
+}
 
 // Before anybody sleeps, and when there is more than one.
 void TcpQueue::watch_all() noexcept {
@@ -109,8 +113,13 @@ void TcpQueue::want_helper() noexcept {
 
 void TcpQueue::driven_by(TcpQueue& other) {
   const engine::HelperEntry entry(other.gate());
-  if (std::find(other.also_.begin(), other.also_.end(), this) == other.also_.end())
-    other.also_.push_back(this);
+  if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
+  other.also_.push_back(this);
+  // Who sleeps on the other queue wakes for this group's sockets as well.
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  epoll_ctl(other.epoll_, EPOLL_CTL_ADD, epoll_, &event);
 }
 
 void TcpQueue::no_longer_drives(TcpQueue& other) noexcept {
@@ -130,6 +139,10 @@ std::size_t TcpQueue::poll(Completion* out, std::size_t room) noexcept {
     other->gate().leave();
   }
   drive(armed);
+  if (tick_.load(std::memory_order_relaxed)) [[unlikely]] {
+    tick_.store(false, std::memory_order_relaxed);
+    release_held_back();
+  }
   const std::size_t count = take(out, room);
   if (armed) [[unlikely]]
     resume_signals();
@@ -140,6 +153,11 @@ bool TcpQueue::arm() noexcept {
   const engine::Entry entry(gate());
   note_activity();
   watch_all();
+  for (TcpQueue* other : also_) {
+    if (!other->gate().try_enter()) continue;  // somebody drives it
+    other->watch_all();
+    other->gate().leave();
+  }
   for (TcpEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
   return arm_ring();
 }
@@ -149,7 +167,8 @@ void TcpQueue::drive_ready(int most_events) noexcept {
   const int ready = epoll_wait(epoll_, events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
     auto* endpoint = static_cast<TcpEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
-    if (!endpoint->listed_) continue;  // ended meanwhile, in this round
+    if (endpoint == nullptr) continue;  // a group this queue drives as well
+    if (!endpoint->listed_) continue;   // ended meanwhile, in this round
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLOUT) != 0) endpoint->resume();
     if (!endpoint->listed_) continue;

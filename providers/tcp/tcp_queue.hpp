@@ -52,6 +52,8 @@ class TcpQueue final : public engine::Group {
   };
   Watch& helper_notes() noexcept { return watch_; }
   // The helper is about to sleep until something arrives; from here on it must be told of anything else.
+  // The helper's tick while the program polls: what is held back leaves with the next poll.
+  void set_tick() noexcept { tick_.store(true, std::memory_order_relaxed); }
   void set_helper_sleeps(bool sleeps) noexcept { helper_sleeps_.store(sleeps); }
 
  protected:
@@ -77,6 +79,7 @@ class TcpQueue final : public engine::Group {
   unsigned hits_ = 0;
   Watch watch_;
   std::atomic<bool> helper_sleeps_{false};
+  std::atomic<bool> tick_{false};
 };
 
 }  // namespace weft::tcp

@@ -1,6 +1,6 @@
 // libFuzzer target over the engine's frame parser: whatever a peer sends, no byte outside what it was granted
 // changes, nothing crashes, nothing grows (SEC-1). The input is the peer's stream, delivered in pieces, to an
-// endpoint with receives posted and operations of its own under way. Run by scripts/fuzz.
+// endpoint with receives posted and operations of its own under way. Run by scripts/check-fuzz.
 #include <cstdio>
 
 #include "tests/pair.hpp"

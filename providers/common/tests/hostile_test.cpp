@@ -96,15 +96,15 @@ TEST_F(Hostile, answer_longer_than_the_read) {
   expect_failure(Status::protocol);
 }
 TEST_F(Hostile, acknowledging_what_was_not_sent) {
-  inject(frame(wire::Type::update, 0, 0, 0, wire::UpdateExtension{0, 1}));
+  inject(frame(wire::Type::update, 0, 0, 0, wire::UpdateExtension{0, 1, 0}));
   expect_failure(Status::protocol);
 }
 TEST_F(Hostile, granting_backwards) {
-  inject(frame(wire::Type::update, 0, 0, 0, wire::UpdateExtension{0xffffffff, 0}));
+  inject(frame(wire::Type::update, 0, 0, 0, wire::UpdateExtension{~std::uint64_t{0}, 0, 0}));
   expect_failure(Status::protocol);
 }
 TEST_F(Hostile, giving_back_more_window_than_was_used) {
-  inject(frame(wire::Type::update, 0, 0, 1000, wire::UpdateExtension{0, 0}));
+  inject(frame(wire::Type::update, 0, 0, 1000, wire::UpdateExtension{0, 0, 0}));
   expect_failure(Status::protocol);
 }
 TEST_F(Hostile, unasked_close_ack) {
