@@ -19,7 +19,8 @@ class Timers {
     Time when{};
     std::uint64_t number = 0;
     [[nodiscard]] explicit operator bool() const noexcept { return number != 0; }
-    auto operator<=>(const Id&) const noexcept = default;
+    auto operator<=>(const Id&) const noexcept =
+        default;  // NOLINT(modernize-use-nullptr): not about pointers
   };
 
   Id add(Time when, std::function<void()> action);

@@ -140,7 +140,7 @@ void leak(Pointer&& pointer) {
     explicit Holder(std::remove_cvref_t<Pointer> value) : held(std::move(value)) {}
     std::remove_cvref_t<Pointer> held;
   };
-  keep_for_ever(new Holder(std::move(pointer)));
+  keep_for_ever(new Holder(std::forward<Pointer>(pointer)));
 }
 
 }  // namespace weft::core

@@ -142,11 +142,13 @@ void EndpointCore::close(std::chrono::nanoseconds deadline) {
       return;
     }
     case Phase::up:
-      if (deadline <= deadline.zero()) return abort("closed with no time to deliver what was posted");
+      if (deadline <= std::chrono::nanoseconds::zero())
+        return abort("closed with no time to deliver what was posted");
       phase_ = Phase::draining;
       break;
     case Phase::draining: {
-      if (deadline <= deadline.zero()) return abort("closed with no time to deliver what was posted");
+      if (deadline <= std::chrono::nanoseconds::zero())
+        return abort("closed with no time to deliver what was posted");
       const auto when = after(Service::Clock::now(), deadline);
       if (close_timer_ && close_timer_.when <= when) return;
       break;

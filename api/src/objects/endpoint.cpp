@@ -142,8 +142,9 @@ Endpoint Endpoint::wait_up(std::chrono::nanoseconds timeout) {
   core::ContextCore& context = handle.context();
   if (context.is_inert()) context.check_usable("wait for the connection");
   core::EndpointCore& endpoint = handle.core();
-  const auto deadline = timeout < timeout.zero() ? core::Service::Time::max()
-                                                 : core::after(core::Service::Clock::now(), timeout);
+  const auto deadline = timeout < std::chrono::nanoseconds::zero()
+                            ? core::Service::Time::max()
+                            : core::after(core::Service::Clock::now(), timeout);
   std::unique_lock lock(context.mutex());
   const bool known = context.service().wait_until(
       lock, deadline, [&endpoint] { return endpoint.connect_status() != Status::again; });

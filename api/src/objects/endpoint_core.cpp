@@ -49,7 +49,8 @@ void EndpointCore::prepare(const EndpointOptions& options) {
     refuse_option("the private data is " + std::to_string(options.private_data.size()) + " bytes; at most " +
                   std::to_string(context_.attributes().max_private_data) + " can be carried");
   }
-  if (options.timeout <= options.timeout.zero()) refuse_option("EndpointOptions::timeout must be positive");
+  if (options.timeout <= std::chrono::milliseconds::zero())
+    refuse_option("EndpointOptions::timeout must be positive");
   if (const auto& shared = Opener::state(options.shared_receives); shared != nullptr) {
     if (&shared->context() != &context_) refuse_option("the shared receive queue belongs to another context");
     shared_receives_ = shared->shared();

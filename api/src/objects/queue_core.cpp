@@ -155,8 +155,9 @@ Polled QueueCore::wait(std::span<Completion> entries, std::chrono::nanoseconds t
   const auto result = [&entries](std::size_t count, Reason reason) {
     return Polled(entries.data(), count, reason);
   };
-  const Service::Time deadline =
-      timeout < timeout.zero() ? Service::Time::max() : after(Service::Clock::now(), timeout);
+  const Service::Time deadline = timeout < std::chrono::nanoseconds::zero()
+                                     ? Service::Time::max()
+                                     : after(Service::Clock::now(), timeout);
   struct Waiting {
     explicit Waiting(QueueCore& queue) : queue_(queue) {
       const std::lock_guard guard(queue_.mutex_);

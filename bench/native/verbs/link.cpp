@@ -43,9 +43,9 @@ Link::Link(Device& device, Exchange& exchange, const Work& work)
   connect(device, exchange);
   receive_segment_ = {reinterpret_cast<std::uint64_t>(target().data()),
                       static_cast<std::uint32_t>(half_size_), region_->lkey};
-  for (std::size_t index = 0; index < receive_requests_.size(); ++index) {
-    receive_requests_[index].sg_list = &receive_segment_;
-    receive_requests_[index].num_sge = 1;
+  for (ibv_recv_wr& request : receive_requests_) {
+    request.sg_list = &receive_segment_;
+    request.num_sge = 1;
   }
 }
 

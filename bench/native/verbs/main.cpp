@@ -1,5 +1,4 @@
 // weft-native-verbs: latency, rate and bandwidth of bare verbs, written as JSON rows.
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -7,6 +6,7 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <iostream>
 #include <stdexcept>
 #include <system_error>
