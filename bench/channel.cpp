@@ -96,6 +96,7 @@ Slice unpack_slice(const std::string& payload) {
   std::memcpy(&header, payload.data(), sizeof header);
   Slice slice{header.operations, header.seconds, {}};
   slice.round_trips.resize((payload.size() - sizeof header) / sizeof(std::uint32_t));
+  if (slice.round_trips.empty()) return slice;
   std::memcpy(slice.round_trips.data(), payload.data() + sizeof header,
               slice.round_trips.size() * sizeof(std::uint32_t));
   return slice;

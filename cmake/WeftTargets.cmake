@@ -8,12 +8,12 @@ function(weft_sources variable)
 endfunction()
 
 # weft_add_test(TARGET SOURCES … [LIBRARIES …] [INCLUDES …] [DEPENDS …] [TIMEOUT seconds]
-#               [ASAN_OPTIONS options] [QUICK_ARGUMENTS …])
+#               [SANITIZER_OPTIONS options] [QUICK_ARGUMENTS …])
 # One GoogleTest program, run as one ctest test. It leaves its results as JSON in test-results/,
 # from which scripts/test counts the cases. With QUICK_ARGUMENTS there is a second ctest test,
 # TARGET-quick, the same program with these arguments, which runs in its place under `ctest -C Quick`.
 function(weft_add_test target)
-  cmake_parse_arguments(arg "" "TIMEOUT;ASAN_OPTIONS" "SOURCES;LIBRARIES;INCLUDES;DEPENDS;QUICK_ARGUMENTS" ${ARGN})
+  cmake_parse_arguments(arg "" "TIMEOUT;SANITIZER_OPTIONS" "SOURCES;LIBRARIES;INCLUDES;DEPENDS;QUICK_ARGUMENTS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 600)
   endif()
@@ -38,12 +38,14 @@ function(weft_add_test target)
   endif()
   set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${target} ${when} $<TARGET_FILE:${target}>\n")
 
-  set(asan_options detect_stack_use_after_return=1 ${arg_ASAN_OPTIONS})
+  set(asan_options detect_stack_use_after_return=1 ${arg_SANITIZER_OPTIONS})
+  set(tsan_options die_after_fork=0 second_deadlock_stack=1 ${arg_SANITIZER_OPTIONS})
   list(JOIN asan_options ":" asan_options)
+  list(JOIN tsan_options ":" tsan_options)
   # Tests fork peers that start threads of their own, which the thread sanitizer refuses by default.
   set_tests_properties(${names} PROPERTIES
     TIMEOUT ${arg_TIMEOUT}
-    ENVIRONMENT "ASAN_OPTIONS=${asan_options};UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=die_after_fork=0 second_deadlock_stack=1")
+    ENVIRONMENT "ASAN_OPTIONS=${asan_options};UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=${tsan_options}")
 endfunction()
 
 # Writes tests.list, one line per test: its name, when it runs (always, full, quick), its program.
