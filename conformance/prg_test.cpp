@@ -104,7 +104,9 @@ CONFORMANCE_TEST(PRG, 1, no_endpoint_starves_another, alone) {
     far[i].wait_up(patience);
   }
   const GuardedBuffer buffer(1 << 20);
+  const GuardedBuffer source(1 << 20);
   weft::MemoryRegion region = loop.region(buffer);
+  weft::MemoryRegion source_region = loop.region(source);
   // The first is flooded for as long as the others need.
   std::vector<int> received(count, 0);
   const auto refill = [&](std::size_t i) {
@@ -113,7 +115,7 @@ CONFORMANCE_TEST(PRG, 1, no_endpoint_starves_another, alone) {
     }
   };
   const auto feed = [&](std::size_t i) {
-    const Segment from = i == 0 ? region.whole() : region.slice(0, 64);
+    const Segment from = i == 0 ? source_region.whole() : source_region.slice(0, 64);
     while (near[i].send(from, i, Flags::unsignalled) == Status::ok && i != 0) {
     }
   };

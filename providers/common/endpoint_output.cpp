@@ -6,6 +6,7 @@
 
 #include "context.hpp"
 #include "endpoint.hpp"
+#include "program_memory.hpp"
 
 namespace weft::engine {
 
@@ -159,6 +160,7 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
     wire::store(out.copy_in(sizeof(wire::Header)),
                 wire::Header{static_cast<std::uint8_t>(wire::Type::read_data), 0, 0, length, 0});
     if (copied) {
+      const ProgramMemoryAccess unjudged;
       if (length != 0) std::memcpy(out.copy_in(length), answer.piece.address, length);
     } else {
       out.refer(answer.piece.address, length);

@@ -4,15 +4,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-namespace weft::engine {
+#include "program_memory.hpp"  // tells whether the thread sanitizer is there
 
-#if defined(__SANITIZE_THREAD__)
-#define WEFT_THREAD_SANITIZER 1
-#elif defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define WEFT_THREAD_SANITIZER 1
-#endif
-#endif
+namespace weft::engine {
 
 bool asymmetric_barrier_available() noexcept {
 #ifdef WEFT_THREAD_SANITIZER

@@ -4,6 +4,8 @@
 #include <cstring>
 #include <new>
 
+#include "program_memory.hpp"
+
 namespace weft::engine {
 
 Spill* SpillPool::take() noexcept {
@@ -36,6 +38,7 @@ void Sink::put(const std::byte* from, std::size_t length) noexcept {
   while (length != 0) {
     const Piece to = next(length);
     if (to.length == 0) return;  // discarded
+    const ProgramMemoryAccess unjudged;
     std::memcpy(to.address, from, to.length);
     advance(to.length);
     from += to.length;

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "common/context.hpp"
+#include "common/program_memory.hpp"
 #include "tcp_queue.hpp"
 
 namespace weft::tcp {
@@ -48,6 +49,7 @@ void TcpEndpoint::close_in_child() noexcept {
 
 std::ptrdiff_t TcpEndpoint::transmit(const iovec* pieces, int count) noexcept {
   engine::Counts& counts = group().counts();
+  const engine::ProgramMemoryAccess unjudged;
   while (true) {
     ssize_t taken = 0;
     if (count == 1) {
@@ -91,11 +93,14 @@ bool TcpEndpoint::step() noexcept {
     const int count = inbound(places);
     std::size_t wanted = places[0].iov_len;
     ssize_t length = 0;
-    if (count == 1) {
-      length = ::recv(socket_, places[0].iov_base, wanted, MSG_DONTWAIT);
-    } else {
-      wanted += places[1].iov_len;
-      length = ::readv(socket_, places.data(), count);
+    {
+      const engine::ProgramMemoryAccess unjudged;
+      if (count == 1) {
+        length = ::recv(socket_, places[0].iov_base, wanted, MSG_DONTWAIT);
+      } else {
+        wanted += places[1].iov_len;
+        length = ::readv(socket_, places.data(), count);
+      }
     }
     if (length > 0) {
       any = true;
