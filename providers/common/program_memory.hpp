@@ -34,9 +34,11 @@ class ProgramMemoryAccess {
     AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
   }
 #else
-  ProgramMemoryAccess() noexcept {
-  }                          // NOLINT(modernize-use-equals-default): so that a variable counts as used
-  ~ProgramMemoryAccess() {}  // NOLINT(modernize-use-equals-default)
+  // Not defaulted, so that a variable of it counts as used.
+  // NOLINTNEXTLINE(modernize-use-equals-default)
+  ProgramMemoryAccess() noexcept {}
+  // NOLINTNEXTLINE(modernize-use-equals-default)
+  ~ProgramMemoryAccess() {}
 #endif
   ProgramMemoryAccess(const ProgramMemoryAccess&) = delete;
   ProgramMemoryAccess& operator=(const ProgramMemoryAccess&) = delete;
