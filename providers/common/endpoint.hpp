@@ -69,7 +69,6 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
   [[nodiscard]] bool local_operation_uses(std::uint64_t region) const noexcept;
   [[nodiscard]] bool remote_operation_uses(std::uint64_t region) const noexcept;
-  [[nodiscard]] bool inert() const noexcept { return state_ == State::ended; }
   void match_waiting() noexcept;
   // In a forked child: answers not_connected for ever, touches nothing.
   void make_inert() noexcept { state_ = State::ended; }

@@ -3,6 +3,7 @@
 // one system call.
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 #include "context.hpp"
 #include "endpoint.hpp"
@@ -295,7 +296,12 @@ bool Endpoint::send_framed(Outgoing& out) noexcept {
   }
   stream_sent_ += static_cast<std::uint64_t>(taken);
   if (static_cast<std::size_t>(taken) == total) return true;
-  kept_ = group_.keep_outgoing();
+  try {
+    kept_ = group_.keep_outgoing();
+  } catch (const std::bad_alloc&) {
+    fail(Status::aborted, 0, 0, "out of memory for what the path did not take");
+    return false;
+  }
   kept_->drop_front(static_cast<std::size_t>(taken));
   return flush_kept();
 }
