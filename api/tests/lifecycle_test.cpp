@@ -161,12 +161,21 @@ TEST(Lifecycle, OtherEndpointsOfTheSamePeersAreNotDisturbed) {
 TEST(Lifecycle, ReceivesPostedBeforeItIsUpAreCancelledWhenItDoesNotComeUp) {
   auto one = open_fake();
   auto queue = one.context.create_completion_queue();
-  auto endpoint = one.context.connect("127.0.0.1:1", with_queue(queue, 9));
+  auto server_queue = one.context.create_completion_queue();
+  ListenOptions listen;
+  listen.queue = server_queue;
+  auto listener = one.context.listen("127.0.0.1:0", listen);
+  // Stays undecided until the listener rejects it.
+  auto endpoint = one.context.connect(listener.address(), with_queue(queue, 9));
   EXPECT_EQ(endpoint.send({}, 0), Status::again);
   ASSERT_EQ(endpoint.receive({}, 3), Status::ok);
+  EXPECT_EQ(next(server_queue, Operation::connection_request).status, Status::ok);
+  auto request = listener.next();
+  ASSERT_TRUE(request);
+  request->reject({});
   std::vector<Completion> others;
   const Completion outcome = next(queue, Operation::connect, &others);
-  EXPECT_EQ(outcome.status, Status::refused);
+  EXPECT_EQ(outcome.status, Status::rejected);
   EXPECT_EQ(outcome.user_value, 9U);
   EXPECT_EQ(outcome.endpoint_id, endpoint.id());
   if (others.empty()) others.push_back(next(queue, Operation::receive));

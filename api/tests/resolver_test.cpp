@@ -147,15 +147,22 @@ TEST(ResolverCon2, ManyQuestionsAreAnsweredByABoundedNumberOfThreads) {
   EXPECT_GT(counts->most, 1U);
 }
 
-// The parent's look-up threads do not exist in a forked child; its own must.
-TEST(ResolverMem7, WorksInAForkedChildWhileTheParentLooksUp) {
+// The parent's look-up threads do not exist in a forked child; its own must. The fork waits until all of them
+// have left the C library: a child made while a thread is inside getaddrinfo inherits that library's own
+// locks, and then its first look-up may hang whoever asks for it.
+TEST(ResolverMem7, WorksInAForkedChildWhoseParentHasNoThreadFree) {
   const auto mailbox = std::make_shared<Mailbox>();
   std::promise<void> release;
   const std::shared_future<void> released = release.get_future().share();
-  // Occupies every thread of the parent.
+  std::atomic<unsigned> occupied{0};
   for (unsigned i = 0; i < resolver_threads; ++i) {
-    resolve({"localhost", 1}, mailbox, [released](const Resolution&) { released.wait(); });
+    resolve({"localhost", 1}, mailbox, [released, &occupied](const Resolution&) {
+      ++occupied;
+      released.wait();
+    });
   }
+  for (int i = 0; i < 6000 && occupied < resolver_threads; ++i) std::this_thread::sleep_for(10ms);
+  ASSERT_EQ(occupied, resolver_threads);
   const pid_t child = ::fork();
   ASSERT_GE(child, 0);
   if (child == 0) {
