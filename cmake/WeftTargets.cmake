@@ -48,17 +48,26 @@ function(weft_add_test target)
     ENVIRONMENT "ASAN_OPTIONS=${asan_options};UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=${tsan_options}")
 endfunction()
 
-# Writes tests.list, one line per test: its name, when it runs (always, full, quick), its program.
+# Writes tests.list, one line per test: its name, when it runs (always, full, quick), its program or `script`.
 function(weft_write_test_list)
   get_property(lines GLOBAL PROPERTY WEFT_TEST_LIST)
   file(GENERATE OUTPUT "${PROJECT_BINARY_DIR}/tests.list" CONTENT "${lines}")
 endfunction()
 
-# weft_add_provider(NAME [LIBRARIES …] [INCLUDES …])
+# weft_add_script_test(NAME script [arguments…])
+# A script, run as one ctest test, which counts as one case: its exit status is its result.
+function(weft_add_script_test name)
+  add_test(NAME ${name} COMMAND ${ARGN})
+  set_tests_properties(${name} PROPERTIES TIMEOUT 300)
+  set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${name} always script\n")
+endfunction()
+
+# weft_add_provider(NAME [LIBRARIES …] [INCLUDES …] [WITH_CORE])
 # The plug-in lib/weft/weft-provider-NAME.so from the sources of the current folder, and, where
-# there is a tests/ folder, the test program weft-NAME-tests over the same objects.
+# there is a tests/ folder, the test program weft-NAME-tests over the same objects. It gets a Debian package of
+# its own, weft-provider-NAME, or with WITH_CORE goes into the core's because it needs nothing further.
 function(weft_add_provider name)
-  cmake_parse_arguments(arg "" "" "LIBRARIES;INCLUDES" ${ARGN})
+  cmake_parse_arguments(arg "WITH_CORE" "" "LIBRARIES;INCLUDES" ${ARGN})
   weft_sources(sources "${CMAKE_CURRENT_SOURCE_DIR}/*.cpp")
   if(NOT sources)
     message(STATUS "Provider ${name}: no sources yet, not built")
@@ -77,7 +86,13 @@ function(weft_add_provider name)
     LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib/weft"
     INSTALL_RPATH "$ORIGIN/..")
   set_property(GLOBAL APPEND PROPERTY WEFT_PROVIDER_TARGETS weft-provider-${name})
-  install(TARGETS weft-provider-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft)
+  if(arg_WITH_CORE)
+    set(component core)
+  else()
+    set(component provider-${name})
+    set_property(GLOBAL APPEND PROPERTY WEFT_PROVIDER_PACKAGES ${name})
+  endif()
+  install(TARGETS weft-provider-${name} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}/weft COMPONENT ${component})
 
   weft_sources(tests "${CMAKE_CURRENT_SOURCE_DIR}/tests/*.cpp")
   if(WEFT_TESTS AND tests)

@@ -2,7 +2,7 @@
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libgmock-dev libbenchmark-dev
   libboost-program-options-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
-  libibverbs-dev libfabric-dev libucx-dev jq)
+  libibverbs-dev libfabric-dev libucx-dev jq dpkg-dev file)
 clang_packages=(clang libclang-rt-dev)
 check_packages=("${clang_packages[@]}" clang-tidy clang-format)
 

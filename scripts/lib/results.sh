@@ -7,7 +7,10 @@ failed=0
 count_results() {
   local folder=build/$1 mode=$2 log=$3 name when program
   while read -r name when program; do
-    if [[ $when == always || $when == "$mode" ]]; then
+    if [[ $when != always && $when != "$mode" ]]; then continue; fi
+    if [[ $program == script ]]; then
+      count_script "$name" "$log"
+    else
       count_program "$name" "$program" "$folder/test-results/$name.json" "$log"
     fi
   done < "$folder/tests.list"
@@ -46,6 +49,20 @@ count_program() {
   say "$name: $good passed, $bad failed"
   passed=$((passed + good))
   failed=$((failed + bad))
+}
+
+# A script is one case.
+count_script() {
+  local name=$1 log=$2
+  if program_succeeded "$name" "$log"; then
+    say "$name: passed"
+    passed=$((passed + 1))
+    return
+  fi
+  say "The end of what $name said:"
+  program_output "$name" "$log" | tail -n 100 || true
+  say "$name: failed"
+  failed=$((failed + 1))
 }
 
 # What the test NAME printed: `ctest -V` puts the number of the test before each line.
