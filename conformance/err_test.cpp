@@ -1,4 +1,6 @@
 // ERR-1, ERR-2, ERR-7: how an endpoint ends, and what is told about it.
+#include <array>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -14,6 +16,7 @@ using weft::Flags;
 using weft::Operation;
 using weft::Segment;
 using weft::Status;
+using weft::WorkRequest;
 
 void receives_too_little(Test& test, Channel& control) {
   Side side = accept_side(test, control);
@@ -72,8 +75,12 @@ void send_too_much(Test& test, std::size_t size, std::size_t room) {
     peer.control().send_value(room);
     weft::Endpoint endpoint = connect_one(side, peer.control());
     if (late == 0) peer.control().barrier();
-    REQUIRE_EQ(endpoint.send(region.whole(), 1), Status::ok);
-    REQUIRE_EQ(endpoint.send(region.slice(0, 1), 2), Status::ok);
+    // In one call: after the first alone the end may come before the second.
+    const std::array<Segment, 2> segments{region.whole(), region.slice(0, 1)};
+    const std::array<WorkRequest, 2> requests{
+        WorkRequest{.context = 1, .segments = std::span(segments).first(1)},
+        WorkRequest{.context = 2, .segments = std::span(segments).last(1)}};
+    REQUIRE_EQ(endpoint.post(requests).accepted, requests.size());
     if (late != 0) peer.control().barrier();
     const auto all = side.completions.until_ended(endpoint, 5s);
     CHECK_EQ(all.back().status, Status::truncated) << "both ends report the same cause: " << list(all);

@@ -51,6 +51,12 @@ class Folder {
   fs::path path_;
 };
 
+// In front of the folders searched so far: the provider under test may be from one of those.
+void search_first(const std::string& folders) {
+  const char* const before = std::getenv("WEFT_PROVIDER_PATH");
+  setenv("WEFT_PROVIDER_PATH", (before == nullptr ? folders : folders + ':' + before).c_str(), 1);
+}
+
 std::string reason_for(const fs::path& plugin) {
   for (const weft::ProviderReport& provider : weft::list_providers()) {
     if (fs::path(provider.path) != plugin) continue;
@@ -70,7 +76,7 @@ CONFORMANCE_TEST(SEL, 6, a_plugin_of_another_version_is_refused, from_cold) {
   const Folder folder;
   const fs::path plugin = folder.path() / built.filename();
   fs::copy_file(built, plugin);
-  setenv("WEFT_PROVIDER_PATH", folder.path().c_str(), 1);
+  search_first(folder.path());
   const std::string reason = reason_for(plugin);
   for (const std::uint32_t version :
        {weft::provider::interface_version, weft::provider::interface_version + 1000}) {
@@ -89,7 +95,7 @@ CONFORMANCE_TEST(SEL, 6, a_file_that_is_no_plugin_harms_nothing, from_cold) {
   std::ofstream(folder.path() / "weft-provider-text.so") << "this is no shared object\n";
   fs::create_directory(folder.path() / "weft-provider-folder.so");
   fs::create_symlink("/nowhere", folder.path() / "weft-provider-dangling.so");
-  setenv("WEFT_PROVIDER_PATH", (folder.path().string() + ":/no/such/folder").c_str(), 1);
+  search_first(folder.path().string() + ":/no/such/folder");
   for (const char* name : {"empty", "text"}) {
     const fs::path plugin = folder.path() / ("weft-provider-" + std::string(name) + ".so");
     CHECK(!reason_for(plugin).empty()) << name;
