@@ -1,4 +1,4 @@
-#include "tcp_queue.hpp"
+#include "descriptor_queue.hpp"
 
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -9,12 +9,13 @@
 #include <cstring>
 #include <string>
 
-#include "tcp_context.hpp"
-#include "tcp_endpoint.hpp"
+#include "descriptor_context.hpp"
+#include "descriptor_endpoint.hpp"
 
-namespace weft::tcp {
+namespace weft::engine {
 
-TcpQueue::TcpQueue(TcpContext& context, std::uint32_t capacity, provider::QueueEvents& events)
+DescriptorQueue::DescriptorQueue(DescriptorContext& context, std::uint32_t capacity,
+                                 provider::QueueEvents& events)
     : Group(context.thread_mode(), capacity, events),
       context_(context),
       epoll_(epoll_create1(EPOLL_CLOEXEC)) {
@@ -26,21 +27,21 @@ TcpQueue::TcpQueue(TcpContext& context, std::uint32_t capacity, provider::QueueE
   context_.add_group(*this);
 }
 
-TcpQueue::~TcpQueue() {
+DescriptorQueue::~DescriptorQueue() {
   context_.forget(*this);
   context_.remove_group(*this);
   if (epoll_ >= 0) ::close(epoll_);
 }
 
-void TcpQueue::add(TcpEndpoint& endpoint) noexcept {
+void DescriptorQueue::add(DescriptorEndpoint& endpoint) noexcept {
   endpoint.member_index_ = static_cast<std::uint32_t>(endpoints_.size());
   endpoint.listed_ = true;
   endpoints_.push_back(&endpoint);
   watch_all();
-  for (TcpEndpoint* waiting : waiting_) watch_output(*waiting, true);  // no longer alone
+  for (DescriptorEndpoint* waiting : waiting_) watch_output(*waiting, true);  // no longer alone
 }
 
-void TcpQueue::remove(TcpEndpoint& endpoint) noexcept {
+void DescriptorQueue::remove(DescriptorEndpoint& endpoint) noexcept {
   if (!endpoint.listed_) return;
   endpoint.listed_ = false;
   const std::uint32_t index = endpoint.member_index_;
@@ -52,29 +53,29 @@ void TcpQueue::remove(TcpEndpoint& endpoint) noexcept {
   if (hot_ == &endpoint) hot_ = nullptr;
 }
 
-void TcpQueue::watch(TcpEndpoint& endpoint) noexcept {
+void DescriptorQueue::watch(DescriptorEndpoint& endpoint) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = &endpoint;
   endpoint.watched_output_ = false;
-  endpoint.watched_ = epoll_ctl(epoll_, EPOLL_CTL_ADD, endpoint.socket(), &event) == 0;
-  if (!endpoint.watched_) endpoint.path_broken(errno, "the socket cannot be watched by epoll");
+  endpoint.watched_ = epoll_ctl(epoll_, EPOLL_CTL_ADD, endpoint.descriptor_, &event) == 0;
+  if (!endpoint.watched_) endpoint.path_broken(errno, "the descriptor cannot be watched by epoll");
 }
 
-void TcpQueue::unwatch(TcpEndpoint& endpoint) noexcept {
-  if (endpoint.watched_) epoll_ctl(epoll_, EPOLL_CTL_DEL, endpoint.socket(), nullptr);
+void DescriptorQueue::unwatch(DescriptorEndpoint& endpoint) noexcept {
+  if (endpoint.watched_) epoll_ctl(epoll_, EPOLL_CTL_DEL, endpoint.descriptor_, nullptr);
   endpoint.watched_ = false;
 }
 
 // While one thread spins over a lone endpoint, the kernel need not note each arrival in an epoll set that
 // nobody reads.
-void TcpQueue::unwatch_lone() noexcept {
+void DescriptorQueue::unwatch_lone() noexcept {
   unwatch(*endpoints_.front());
   want_helper();  // it relied on the set; now it must look whether the program stays
 }
 
 // Before anybody sleeps, and when there is more than one.
-void TcpQueue::watch_all() noexcept {
+void DescriptorQueue::watch_all() noexcept {
   spins_ = 0;
   if (endpoints_.empty()) return;
   // Only a lone endpoint is ever left out, so it is the first, or just one more has come.
@@ -83,16 +84,16 @@ void TcpQueue::watch_all() noexcept {
   }
 }
 
-void TcpQueue::watch_output(TcpEndpoint& endpoint, bool output) noexcept {
+void DescriptorQueue::watch_output(DescriptorEndpoint& endpoint, bool output) noexcept {
   if (!endpoint.watched_ || endpoint.watched_output_ == output) return;
   endpoint.watched_output_ = output;
   epoll_event event{};
   event.events = output ? EPOLLIN | EPOLLOUT : EPOLLIN;
   event.data.ptr = &endpoint;
-  epoll_ctl(epoll_, EPOLL_CTL_MOD, endpoint.socket(), &event);
+  epoll_ctl(epoll_, EPOLL_CTL_MOD, endpoint.descriptor_, &event);
 }
 
-void TcpQueue::output_waits(TcpEndpoint& endpoint, bool waits) noexcept {
+void DescriptorQueue::output_waits(DescriptorEndpoint& endpoint, bool waits) noexcept {
   if (waits) {
     waiting_.push_back(&endpoint);
     // A lone endpoint is simply tried at each poll; before anybody sleeps it is watched (arm,
@@ -105,14 +106,14 @@ void TcpQueue::output_waits(TcpEndpoint& endpoint, bool waits) noexcept {
   }
 }
 
-void TcpQueue::want_helper() noexcept {
+void DescriptorQueue::want_helper() noexcept {
   if (!helper_sleeps_.load(std::memory_order_relaxed)) return;
   helper_sleeps_.store(false, std::memory_order_relaxed);
   context_.request_service();
 }
 
-void TcpQueue::driven_by(TcpQueue& other) {
-  const engine::HelperEntry entry(other.gate());
+void DescriptorQueue::driven_by(DescriptorQueue& other) {
+  const HelperEntry entry(other.gate());
   if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
   other.also_.push_back(this);
   // Who sleeps on the other queue wakes for this group's sockets as well.
@@ -122,16 +123,23 @@ void TcpQueue::driven_by(TcpQueue& other) {
   epoll_ctl(other.epoll_, EPOLL_CTL_ADD, epoll_, &event);
 }
 
-void TcpQueue::no_longer_drives(TcpQueue& other) noexcept {
-  const engine::HelperEntry entry(gate());
+void DescriptorQueue::no_longer_drives(DescriptorQueue& other) noexcept {
+  const HelperEntry entry(gate());
   std::erase(also_, &other);
 }
 
-std::size_t TcpQueue::poll(Completion* out, std::size_t room) noexcept {
-  const engine::Entry entry(gate());
+// Receives what is there; true when anything came. One that failed leaves the list, and waits for its end.
+bool DescriptorQueue::step(DescriptorEndpoint& endpoint) noexcept {
+  const bool any = endpoint.moving() && endpoint.receive_some();
+  if (!endpoint.moving()) remove(endpoint);
+  return any;
+}
+
+std::size_t DescriptorQueue::poll(Completion* out, std::size_t room) noexcept {
+  const Entry entry(gate());
   note_activity();
   const bool armed = pause_signals();
-  for (TcpQueue* other : also_) {
+  for (DescriptorQueue* other : also_) {
     // Not waiting: two queues may drive each other.
     if (!other->gate().try_enter()) continue;
     other->note_activity();
@@ -149,42 +157,42 @@ std::size_t TcpQueue::poll(Completion* out, std::size_t room) noexcept {
   return count;
 }
 
-bool TcpQueue::arm() noexcept {
-  const engine::Entry entry(gate());
+bool DescriptorQueue::arm() noexcept {
+  const Entry entry(gate());
   note_activity();
   watch_all();
-  for (TcpQueue* other : also_) {
+  for (DescriptorQueue* other : also_) {
     if (!other->gate().try_enter()) continue;  // somebody drives it
     other->watch_all();
     other->gate().leave();
   }
-  for (TcpEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
+  for (DescriptorEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
   return arm_ring();
 }
 
-void TcpQueue::drive_ready(int most_events) noexcept {
+void DescriptorQueue::drive_ready(int most_events) noexcept {
   std::array<epoll_event, 64> events;
   const int ready = epoll_wait(epoll_, events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
-    auto* endpoint = static_cast<TcpEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
+    auto* endpoint = static_cast<DescriptorEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
     if (endpoint == nullptr) continue;  // a group this queue drives as well
     if (!endpoint->listed_) continue;   // ended meanwhile, in this round
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLOUT) != 0) endpoint->resume();
     if (!endpoint->listed_) continue;
-    if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && endpoint->step()) {
+    if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && step(*endpoint)) {
       misses_ = endpoint == hot_ ? 0 : misses_ + 1;
       hot_ = endpoint->listed_ ? endpoint : nullptr;
     }
   }
 }
 
-void TcpQueue::drive(bool somebody_sleeps) noexcept {
+void DescriptorQueue::drive(bool somebody_sleeps) noexcept {
   if (endpoints_.size() == 1) [[likely]] {
     constexpr unsigned many_spins = 256;
     if (!somebody_sleeps && spins_ < many_spins && ++spins_ == many_spins) unwatch_lone();
     if (!waiting_.empty()) waiting_.front()->resume();
-    if (!endpoints_.empty()) endpoints_.front()->step();
+    if (!endpoints_.empty()) step(*endpoints_.front());
     return;
   }
   if (endpoints_.empty()) return;
@@ -192,8 +200,8 @@ void TcpQueue::drive(bool somebody_sleeps) noexcept {
   constexpr unsigned most_misses = 8;
   constexpr int most_events = 32;
   if (hot_ != nullptr && misses_ < most_misses) {
-    TcpEndpoint& hot = *hot_;
-    if (hot.step()) {
+    DescriptorEndpoint& hot = *hot_;
+    if (step(hot)) {
       if (!hot.listed_) hot_ = nullptr;
       if (++hits_ % 4 != 0) return;
     }
@@ -201,26 +209,27 @@ void TcpQueue::drive(bool somebody_sleeps) noexcept {
   drive_ready(most_events);
 }
 
-bool TcpQueue::drive_for_absent() noexcept {
+bool DescriptorQueue::drive_for_absent() noexcept {
   if (!gate().try_enter_helper()) return false;
   watch_all();
-  for (TcpEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
+  for (DescriptorEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
   drive_ready(64);
   gate().leave_helper();
   return true;
 }
 
-bool TcpQueue::send_held_back() noexcept {
+bool DescriptorQueue::send_held_back() noexcept {
   if (!gate().try_enter_helper()) return true;
   release_held_back();
   gate().leave_helper();
   return false;
 }
 
-void TcpQueue::close_in_child() noexcept {
-  for (TcpEndpoint* endpoint : endpoints_) endpoint->close_in_child();
+void DescriptorQueue::close_in_child() noexcept {
+  // Those not yet up, too.
+  for (Endpoint* endpoint : members()) static_cast<DescriptorEndpoint*>(endpoint)->close_in_child();
   ::close(epoll_);
   epoll_ = -1;
 }
 
-}  // namespace weft::tcp
+}  // namespace weft::engine
