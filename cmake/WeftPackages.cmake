@@ -47,7 +47,7 @@ weft_package(dev libweft-dev libdevel "development files of weft"
   "Headers, the CMake package, pkg-config files, and the engine that providers of one's own are built on.")
 set(CPACK_COMPONENT_DEV_DEPENDS core)
 
-if(WEFT_TESTS OR WEFT_BENCH)
+if(WEFT_TESTS OR WEFT_BENCH OR WEFT_TOOLS)
   list(APPEND CPACK_COMPONENTS_ALL tools)
   weft_package(tools weft-tools utils "diagnosis, conformance suite and benchmark of weft"
     "weft-info says what can run on this machine and why the rest cannot; weft-conformance checks a provider against the contract; weft-perf measures.")

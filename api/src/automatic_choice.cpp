@@ -65,10 +65,10 @@ void add_fabrics(std::vector<Candidate>& candidates, const Selection& selection,
   }
 }
 
-void warn_about_misspelt_exclusions(const Selection& selection, const std::vector<Surveyed>& all) {
+void warn_about_misspelt_exclusions(const Selection& selection, const std::vector<ProviderReport>& all) {
   std::vector<std::string> names;
   names.reserve(all.size());
-  for (const Surveyed& one : all) names.push_back(one.report.name);
+  for (const ProviderReport& one : all) names.push_back(one.name);
   for (const ProviderName& excluded : selection.excluded) {
     if (std::find(names.begin(), names.end(), excluded.name) != names.end()) continue;
     log(LogLevel::warning, "{} excludes {}, which does not exist here{}; existing: {}", selection.source,
@@ -105,12 +105,12 @@ void warn_about_passed_over(const Candidate& taken, const std::vector<Candidate>
 }  // namespace
 
 OpenedChoice open_automatically(const Selection& selection, const provider::OpenRequest& request) {
-  const std::vector<Surveyed> all = survey_all();
+  const std::vector<ProviderReport> all = survey_all();
   warn_about_misspelt_exclusions(selection, all);
   std::vector<Candidate> candidates;
-  for (const Surveyed& one : all) {
-    if (one.is_decorator || selection.excludes(one.report.name)) continue;
-    add_fabrics(candidates, selection, one.report);
+  for (const ProviderReport& one : all) {
+    if (one.decorator || selection.excludes(one.name)) continue;
+    add_fabrics(candidates, selection, one);
   }
   std::stable_sort(candidates.begin(), candidates.end());
 

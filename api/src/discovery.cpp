@@ -18,11 +18,9 @@ VariableReport report_on(std::string name, std::string default_value, std::strin
 
 }  // namespace
 
-std::vector<ProviderReport> list_providers() {
-  std::vector<ProviderReport> result;
-  for (core::Surveyed& surveyed : core::survey_all()) result.push_back(std::move(surveyed.report));
-  return result;
-}
+std::vector<ProviderReport> list_providers() { return core::survey_all(); }
+
+std::vector<std::string> plugin_folders() { return core::PluginLoader::folders(); }
 
 std::vector<VariableReport> list_variables() {
   std::vector<VariableReport> result;

@@ -9,30 +9,30 @@
 
 namespace weft::core {
 
-Surveyed survey(const std::string& name) {
+ProviderReport survey(const std::string& name) {
   const Plugin plugin = PluginLoader::instance().load(name);
-  Surveyed result;
-  result.report.name = plugin.name;
-  result.report.version = plugin.version;
-  result.report.path = plugin.path;
-  result.report.loaded = plugin.is_loaded();
-  result.report.reason = plugin.reason;
+  ProviderReport result;
+  result.name = plugin.name;
+  result.version = plugin.version;
+  result.path = plugin.path;
+  result.loaded = plugin.is_loaded();
+  result.reason = plugin.reason;
   if (!plugin.is_loaded()) return result;
-  result.is_decorator = plugin.provider->is_decorator();
+  result.decorator = plugin.provider->is_decorator();
   try {
     const SignalKeeper keeper;
-    result.report.fabrics = plugin.provider->probe(*plugin.host);
+    result.fabrics = plugin.provider->probe(*plugin.host);
   } catch (const std::exception& error) {
     // Not allowed, but a plug-in that breaks this rule must not take the others with it.
     FabricReport failed;
     failed.reason = fmt::format("its probe failed: {}", error.what());
-    result.report.fabrics.push_back(std::move(failed));
+    result.fabrics.push_back(std::move(failed));
   }
   return result;
 }
 
-std::vector<Surveyed> survey_all() {
-  std::vector<Surveyed> result;
+std::vector<ProviderReport> survey_all() {
+  std::vector<ProviderReport> result;
   for (const Plugin& plugin : PluginLoader::instance().find()) result.push_back(survey(plugin.name));
   return result;
 }
@@ -49,10 +49,9 @@ std::string reason_not_to_run(const ProviderReport& report) {
   return joined(reasons, "; ", "it reports no fabric");
 }
 
-std::string summary(const Surveyed& surveyed) {
-  const ProviderReport& report = surveyed.report;
+std::string summary(const ProviderReport& report) {
   if (!report.loaded) return "cannot run: " + report.reason;
-  if (surveyed.is_decorator) return "decorator";
+  if (report.decorator) return "decorator";
   std::vector<std::string> names;
   bool is_usable = false;
   for (const FabricReport& fabric : report.fabrics) {

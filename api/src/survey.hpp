@@ -9,18 +9,13 @@
 
 namespace weft::core {
 
-struct Surveyed {
-  ProviderReport report;
-  bool is_decorator = false;
-};
-
 // Loads the plug-in and asks it. Never throws for one that cannot run.
-[[nodiscard]] Surveyed survey(const std::string& name);
+[[nodiscard]] ProviderReport survey(const std::string& name);
 // All that are found.
-[[nodiscard]] std::vector<Surveyed> survey_all();
+[[nodiscard]] std::vector<ProviderReport> survey_all();
 
 // "can run", "can run: a, b", "cannot run: REASON", "decorator".
-[[nodiscard]] std::string summary(const Surveyed& surveyed);
+[[nodiscard]] std::string summary(const ProviderReport& report);
 
 // Why no fabric of the provider can run, in one phrase.
 [[nodiscard]] std::string reason_not_to_run(const ProviderReport& report);

@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
-#include <string>
 
 #include "descriptor_endpoint.hpp"
+#include "limit_text.hpp"
 
 namespace weft::engine {
 
@@ -29,9 +28,8 @@ DescriptorContext::DescriptorContext(provider::Host& host, const provider::OpenR
       events_(request.events),
       helper_epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (helper_epoll_ < 0) {
-    throw Error(Status::resource_limit, std::string("cannot open a context: no epoll descriptor: ") +
-                                            std::strerror(errno) +
-                                            "; raise the limit of open files (ulimit -n)");
+    throw Error(Status::resource_limit,
+                "cannot open a context: no epoll descriptor: " + descriptor_error_text(errno));
   }
 }
 

@@ -6,11 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <cstring>
-#include <string>
 
 #include "descriptor_context.hpp"
 #include "descriptor_endpoint.hpp"
+#include "limit_text.hpp"
 
 namespace weft::engine {
 
@@ -20,9 +19,8 @@ DescriptorQueue::DescriptorQueue(DescriptorContext& context, std::uint32_t capac
       context_(context),
       epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (epoll_ < 0) {
-    throw Error(Status::resource_limit, std::string("cannot make a completion queue: no epoll descriptor: ") +
-                                            std::strerror(errno) +
-                                            "; raise the limit of open files (ulimit -n)");
+    throw Error(Status::resource_limit,
+                "cannot make a completion queue: no epoll descriptor: " + descriptor_error_text(errno));
   }
   context_.add_group(*this);
 }

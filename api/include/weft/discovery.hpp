@@ -25,13 +25,17 @@ struct ProviderReport {
   std::string version;
   std::string path;  // of the plug-in
   bool loaded = false;
-  std::string reason;  // why it could not be loaded; empty when loaded
+  bool decorator = false;  // wraps another provider (SEL-2); known once loaded
+  std::string reason;      // why it could not be loaded; empty when loaded
   std::vector<FabricReport> fabrics;
 };
 
 // Loads every plug-in found and asks it. Slow (devices are opened); never throws for a plug-in that cannot
 // run.
 [[nodiscard]] WEFT_API std::vector<ProviderReport> list_providers();
+
+// The folders in which plug-ins are looked for, in this order: of two of one name the first is taken (SEL-6).
+[[nodiscard]] WEFT_API std::vector<std::string> plugin_folders();
 
 // One environment variable that weft or a loaded provider reads (SEL-7).
 struct VariableReport {

@@ -342,6 +342,11 @@ TEST_F(OpenProvider, DiscoveryListsProvidersAndTheirVariables) {
   }
   EXPECT_TRUE(has_alpha);
   EXPECT_TRUE(has_future);
+  for (const ProviderReport& report : list_providers()) {
+    EXPECT_EQ(report.decorator, report.name == "wrap" || report.name == "outer-wrap") << report.name;
+  }
+  const auto folders = plugin_folders();
+  EXPECT_NE(std::find(folders.begin(), folders.end(), WEFT_TEST_PLUGINS), folders.end());
 
   bool has_variable = false;
   for (const VariableReport& variable : list_variables()) {
