@@ -60,7 +60,8 @@ std::optional<Key> Key::decode(std::span<const std::byte> bytes) noexcept {
   return key;
 }
 
-const RegionEntry& RegionTable::add(std::byte* address, std::uint64_t length, Access access, Secret secret) {
+const RegionEntry& RegionTable::add(std::byte* address, std::uint64_t length, Access access, Secret secret,
+                                    std::uint64_t native) {
   const std::lock_guard lock(mutex_);
   std::uint64_t index = 0;
   if (!free_.empty()) {
@@ -85,6 +86,7 @@ const RegionEntry& RegionTable::add(std::byte* address, std::uint64_t length, Ac
   entry.length = length;
   entry.access = access;
   entry.secret = secret;
+  entry.native = native;
   entry.token.store((next_serial.fetch_add(1, std::memory_order_relaxed) << index_bits) | index,
                     std::memory_order_release);
   return entry;

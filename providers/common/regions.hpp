@@ -43,6 +43,7 @@ struct RegionEntry {
   std::uint64_t length = 0;
   Access access = Access::none;
   Secret secret;
+  std::uint64_t native = 0;  // what the fabric needs beside it, for instance its own key
 };
 
 class RegionTable {
@@ -52,7 +53,8 @@ class RegionTable {
   RegionTable& operator=(const RegionTable&) = delete;
 
   // Throws Error(resource_limit) when the table is full (2^20 regions).
-  const RegionEntry& add(std::byte* address, std::uint64_t length, Access access, Secret secret);
+  const RegionEntry& add(std::byte* address, std::uint64_t length, Access access, Secret secret,
+                         std::uint64_t native = 0);
   // Two steps: no new access from here, then the place can be used again. Between them transfers may still
   // run out.
   void retire(std::uint64_t token) noexcept;

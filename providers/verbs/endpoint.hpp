@@ -1,0 +1,244 @@
+// One queue pair. Split over files by what happens: endpoint.cpp (life), endpoint_connect.cpp (the pair's
+// states), endpoint_post.cpp (taking requests), endpoint_issue.cpp (handing them to the device),
+// endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "blob.hpp"
+#include "common/regions.hpp"
+#include "handles.hpp"
+#include "key.hpp"
+#include "queue.hpp"
+#include "records.hpp"
+#include "signals.hpp"
+#include "weft/provider/endpoint.hpp"
+
+namespace weft::verbs {
+
+class Context;
+class SharedReceives;
+
+class Endpoint final : public provider::Endpoint {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request);
+  ~Endpoint() override;
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  // ---- provider::Endpoint
+  [[nodiscard]] std::vector<std::byte> blob(const provider::PathAddresses& path) override;
+  [[nodiscard]] Limits limits() const noexcept override { return limits_; }
+  bool establish(const provider::PeerParameters& peer) override;
+  void go_up() noexcept override;
+  bool withdraw_connect_report() noexcept override;
+  PostResult post(const WorkRequest* requests, std::size_t count) noexcept override;
+  PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept override;
+  [[nodiscard]] Imported import_key(std::span<const std::byte> key) override;
+  void release_key(std::uint64_t token) noexcept override;
+  void drain() noexcept override;
+  void end(const provider::EndOrder& order) noexcept override;
+  void rung() noexcept override {}  // the device wakes by itself
+  void silence() noexcept override;
+
+  // ---- for the queue and the context, with the gate held
+  [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
+  void on_sent(const ibv_wc& entry) noexcept;
+  void on_received(const ibv_wc& entry) noexcept;
+  void on_shared_received(const ibv_wc& entry) noexcept;
+  // What is due, for the helper; returns when to come again at the latest.
+  [[nodiscard]] Clock::time_point serve(Clock::time_point now) noexcept;
+  [[nodiscard]] bool uses(std::uint64_t region) const noexcept;
+  // Whatever is not confirmed yet will be, although nothing more is posted (MEM-5).
+  void confirm_soon() noexcept;
+  [[nodiscard]] bool is_pair(const ibv_qp* pair) const noexcept { return pair_.get() == pair; }
+  // The device or the port failed, or this pair did.
+  void device_failed(std::string_view text) noexcept;
+  void enter_child() noexcept;
+
+ private:
+  enum class State : std::uint8_t {
+    preparing,  // not up yet
+    up,
+    closing,  // drain() was called
+    broken,   // failed() was called: waits for end()
+    ending,   // the pair is in its error state, requests are being flushed
+    ended
+  };
+  static constexpr std::uint32_t own_requests = 4;  // room beyond the program's depth, for tails and probes
+  static constexpr std::uint64_t none = UINT64_MAX;
+  // In the detail of a truncation: the number is that of a message of the side that found it.
+  static constexpr std::uint64_t of_sender = std::uint64_t{1} << 63;
+
+  struct Import {
+    std::uint64_t token = 0;
+    std::uint64_t address = 0;
+    std::uint64_t length = 0;
+    std::uint32_t key = 0;
+    Access access = Access::none;
+  };
+
+  class SendReports final : public engine::Reporter {
+   public:
+    explicit SendReports(Endpoint& endpoint) noexcept : endpoint_(endpoint) {}
+    std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
+    [[nodiscard]] bool has_more() const noexcept override;
+
+   private:
+    Endpoint& endpoint_;
+  };
+  class ConnectReport final : public engine::Reporter {
+   public:
+    explicit ConnectReport(Endpoint& endpoint) noexcept : endpoint_(endpoint) {}
+    std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
+    [[nodiscard]] bool has_more() const noexcept override { return endpoint_.connect_due_; }
+
+   private:
+    Endpoint& endpoint_;
+  };
+  class ReceiveReports final : public engine::Reporter {
+   public:
+    explicit ReceiveReports(Endpoint& endpoint) noexcept : endpoint_(endpoint) {}
+    std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
+    [[nodiscard]] bool has_more() const noexcept override;
+
+   private:
+    Endpoint& endpoint_;
+  };
+
+  // endpoint_connect.cpp
+  void create_pair(std::uint32_t max_inline);
+  void change_state(ibv_qp_state state, ibv_qp_attr& attributes, int mask, const char* step) const;
+  void reserve_inline_bytes();
+
+  // endpoint_post.cpp
+  struct Remote {
+    std::uint64_t address = 0;
+    std::uint32_t key = 0;
+  };
+  Status take(const WorkRequest& request) noexcept;
+  Status place(const WorkRequest& request, Access needed, bool inline_data, ibv_sge* places,
+               std::uint64_t& length, std::uint32_t& count) const noexcept;
+  Status find_remote(const WorkRequest& request, Access needed, std::uint64_t length, bool atomic,
+                     Remote& remote) const noexcept;
+  std::byte* inline_place(std::uint64_t position) noexcept {
+    return inline_bytes_.get() + (position & inline_mask_) * limits_.max_inline;
+  }
+  void name_regions(const WorkRequest& request, SendRecord& record) noexcept;
+  PostResult refuse() const noexcept;
+  [[nodiscard]] std::uint32_t in_device() const noexcept { return serial_ - confirmed_; }
+
+  // endpoint_issue.cpp
+  void ring() noexcept;
+  void hold(const WorkRequest& request, const ibv_send_wr& work, const ibv_sge* places) noexcept;
+  void push_held() noexcept;
+  bool build_piece(SendRecord& record, Plan& plan) noexcept;
+  void take_back(std::size_t count) noexcept;
+  int post_chain(ibv_send_wr* first, ibv_send_wr** refused) noexcept;
+  bool post_own(bool probe) noexcept;
+
+  // endpoint_entries.cpp
+  void confirm(std::uint32_t serial) noexcept;
+  void after_confirm() noexcept;
+  void complete(const SendRecord& record) noexcept;
+  void send_failed(const ibv_wc& entry) noexcept;
+  void receive_failed(const ibv_wc& entry) noexcept;
+  void received(std::uint64_t context, const ibv_wc& entry) noexcept;
+  void suspect() noexcept;
+
+  // endpoint_end.cpp
+  void fail(Status cause, std::uint64_t detail, std::int32_t native_code, std::string_view text) noexcept;
+  void start_ending(const provider::EndOrder& order) noexcept;
+  [[nodiscard]] bool flushed() const noexcept;
+  bool try_finish(Clock::time_point now) noexcept;
+  void finish() noexcept;
+  void release_pair() noexcept;
+  void find_fault() noexcept;
+  [[nodiscard]] Status status_at_end(std::uint64_t position) const noexcept;
+  [[nodiscard]] Completion blank(Operation operation, Status status) const noexcept;
+  void silence_inside() noexcept;
+  void drop_records() noexcept;
+
+  Context& context_;
+  Queue& group_;
+  Queue& send_queue_;
+  SharedReceives* shared_;
+  provider::EndpointEvents* events_;
+  const std::uint64_t user_value_;
+  const std::uint32_t id_;
+  State state_ = State::preparing;
+  bool silenced_ = false;
+  bool child_ = false;
+  Limits limits_;
+
+  // ---- the pair
+  PairHandle pair_;
+  ibv_qp_ex* extended_ = nullptr;  // the same pair, when it takes requests one by one
+  Queue::Place place_;
+  std::uint32_t device_entries_ = 0;  // reserved on the device's queue
+  std::uint32_t device_depth_ = 0;    // send-side work requests the device takes
+  std::uint32_t device_inline_ = 0;
+  std::uint32_t first_packet_ = 0;
+  std::uint32_t number_ = 0;
+  bool established_ = false;
+  ibv_gid_entry gid_{};
+  Blob peer_;
+
+  // ---- send side
+  Ring<SendRecord> sends_;
+  std::unique_ptr<RegionNames[]> send_regions_;
+  std::unique_ptr<Plan[]> plans_;
+  std::unique_ptr<std::byte[]> inline_bytes_;
+  RegionHandle inline_region_;  // only where the device has too little inline of its own
+  std::uint64_t inline_mask_ = 0;
+  SignalPlan signals_;
+  std::uint64_t issued_ = 0;      // position of the first record not handed over whole
+  std::uint32_t serial_ = 0;      // of the last work request
+  std::uint32_t confirmed_ = 0;   // up to here the device has answered
+  std::uint32_t own_serial_ = 0;  // of the last request of our own, a tail or a probe
+  bool own_open_ = false;         // and it is not confirmed
+  bool care_ = false;             // something must happen after the next confirmation
+  std::uint64_t messages_sent_ = 0;
+  std::uint64_t messages_confirmed_ = 0;
+  std::vector<Import> imports_;
+
+  // ---- receive side
+  Ring<ReceiveRecord> receives_;
+  std::unique_ptr<RegionNames[]> receive_regions_;
+  std::uint32_t receives_flushed_ = 0;
+  std::uint64_t messages_received_ = 0;
+  std::vector<Completion> early_;  // before the endpoint is up
+
+  // ---- the helper's notes
+  Clock::time_point last_heard_{};
+  std::uint32_t seen_serial_ = 0;
+  std::uint32_t seen_confirmed_ = 0;
+  std::uint32_t unchanged_ = 0;
+  bool suspected_ = false;
+
+  // ---- the end
+  std::optional<provider::EndOrder> pending_end_;
+  provider::EndOrder last_order_;
+  Clock::time_point end_deadline_{};
+  std::uint64_t fault_position_ = none;  // of the send-side operation at fault
+  Status fault_cause_ = Status::ok;
+  std::optional<Completion> shared_fault_;  // a receive from the shared queue that failed
+  bool failed_here_ = false;
+  bool flushing_ = false;  // entries of failed requests come
+  bool drain_told_ = false;
+  bool was_up_ = false;
+  bool connect_due_ = false;
+  bool end_due_ = false;
+  bool receive_at_fault_ = false;
+  SendReports send_reports_{*this};
+  ConnectReport connect_report_{*this};
+  ReceiveReports receive_reports_{*this};
+};
+
+}  // namespace weft::verbs

@@ -1,0 +1,223 @@
+// Entries of the device become completions of records.
+#include <endian.h>
+
+#include "context.hpp"
+#include "endpoint.hpp"
+#include "shared_receives.hpp"
+
+namespace weft::verbs {
+
+namespace {
+
+[[nodiscard]] constexpr bool is_message(Operation operation) noexcept {
+  return operation == Operation::send || operation == Operation::write_with_immediate;
+}
+
+// What a failed send-side request says about the connection.
+Status cause_of(ibv_wc_status status, Operation operation) noexcept {
+  switch (status) {
+    case IBV_WC_REM_ACCESS_ERR:
+      return Status::remote_access_error;
+    case IBV_WC_REM_INV_REQ_ERR:
+      // For a message: longer than its receive. Anything else that the target's device takes for invalid is
+      // an access it does not grant.
+      return operation == Operation::send ? Status::truncated : Status::remote_access_error;
+    case IBV_WC_RETRY_EXC_ERR:
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+    case IBV_WC_RESP_TIMEOUT_ERR:
+    case IBV_WC_REM_ABORT_ERR:
+    case IBV_WC_REM_OP_ERR:  // the peer's device failed: its word follows
+      return Status::peer_lost;
+    default:
+      return Status::aborted;
+  }
+}
+
+std::int32_t native_code_of(const ibv_wc& entry) noexcept {
+  return entry.vendor_err != 0 ? static_cast<std::int32_t>(entry.vendor_err)
+                               : static_cast<std::int32_t>(entry.status);
+}
+
+}  // namespace
+
+void Endpoint::complete(const SendRecord& record) noexcept {
+  const auto fill = [&](Completion& entry) noexcept {
+    entry.context = record.context;
+    entry.bytes = record.length;
+    entry.user_value = user_value_;
+    entry.endpoint_id = id_;
+    entry.immediate = 0;
+    entry.native_code = 0;
+    entry.operation = record.operation;
+    entry.status = Status::ok;
+    entry.has_immediate = false;
+  };
+  if (silenced_) [[unlikely]] {
+    send_queue_.release(1);
+  } else if (&send_queue_ == &group_) [[likely]] {
+    group_.emit(fill);
+  } else {
+    Completion entry;
+    fill(entry);
+    send_queue_.push(entry);
+  }
+}
+
+// Everything up to this request is done (CMP-3, CMP-4).
+void Endpoint::confirm(std::uint32_t serial) noexcept {
+  confirmed_ = serial;
+  while (sends_.head != issued_) {
+    const SendRecord& record = sends_.front();
+    if (!at_or_before(record.last_serial, serial)) break;
+    if (is_message(record.operation)) ++messages_confirmed_;
+    if (record.signalled) complete(record);
+    ++sends_.head;
+  }
+}
+
+void Endpoint::after_confirm() noexcept {
+  if (issued_ != sends_.tail) push_held();
+  if (state_ == State::closing && sends_.empty() && !drain_told_) {
+    drain_told_ = true;
+    // On a reliable connection an acknowledged message was matched with a receive: nothing more is owed
+    // (ERR-4).
+    events_->drained(messages_sent_);
+  }
+}
+
+void Endpoint::on_sent(const ibv_wc& entry) noexcept {
+  const std::uint32_t serial = Tag::number(entry.wr_id);
+  if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
+    send_failed(entry);
+    return;
+  }
+  confirm(serial);
+  if (own_open_ && at_or_before(own_serial_, serial)) [[unlikely]]
+    own_open_ = false;
+  if (care_) [[unlikely]]
+    after_confirm();
+}
+
+void Endpoint::send_failed(const ibv_wc& entry) noexcept {
+  const std::uint32_t serial = Tag::number(entry.wr_id);
+  // Requests are executed in order: whatever is before the first that failed has succeeded.
+  if (entry.status != IBV_WC_WR_FLUSH_ERR && fault_position_ == none && !flushing_) {
+    confirm(serial - 1);
+    flushing_ = true;
+    const SendRecord* at_fault = nullptr;
+    if (sends_.head != sends_.tail) {
+      const SendRecord& record = sends_.front();
+      // A record whose pieces are not all handed over has its last serial so far.
+      if (record.requests != 0 && at_or_before(record.last_serial - record.requests + 1, serial))
+        at_fault = &record;
+    }
+    const Operation operation = at_fault != nullptr ? at_fault->operation : Operation::write;
+    const Status cause = cause_of(entry.status, operation);
+    if (at_fault != nullptr) {
+      fault_position_ = sends_.head;
+      fault_cause_ = cause;
+    }
+    confirmed_ = serial;
+    const std::uint64_t number = cause == Status::truncated ? (messages_confirmed_ + 1) | of_sender : 0;
+    fail(cause, number, native_code_of(entry), ibv_wc_status_str(entry.status));
+    return;
+  }
+  flushing_ = true;
+  confirmed_ = serial;
+  suspect();
+}
+
+// A request was flushed although this side did not ask for it. The cause may be in an entry still to come, or
+// on the other side.
+void Endpoint::suspect() noexcept {
+  if ((state_ != State::up && state_ != State::closing) || suspected_) return;
+  suspected_ = true;
+  unchanged_ = 0;
+  context_.request_service();
+}
+
+void Endpoint::received(std::uint64_t context, const ibv_wc& wc) noexcept {
+  ++messages_received_;
+  const auto fill = [&](Completion& entry) noexcept {
+    entry.context = context;
+    entry.bytes = wc.byte_len;
+    entry.user_value = user_value_;
+    entry.endpoint_id = id_;
+    entry.native_code = 0;
+    entry.operation = Operation::receive;
+    entry.status = Status::ok;
+    entry.has_immediate = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
+    entry.immediate = entry.has_immediate ? be32toh(wc.imm_data) : 0;
+  };
+  if (!was_up_) [[unlikely]] {
+    // The peer is up a little earlier than this side: kept until go_up (CON-5). Its room was reserved.
+    Completion entry;
+    fill(entry);
+    early_.push_back(entry);
+  } else if (silenced_) [[unlikely]] {
+    group_.release(1);
+  } else {
+    group_.emit(fill);
+  }
+}
+
+void Endpoint::on_received(const ibv_wc& entry) noexcept {
+  if (receives_.empty()) [[unlikely]]
+    return;
+  if (entry.status == IBV_WC_SUCCESS) [[likely]] {
+    const std::uint64_t context = receives_.front().context;
+    ++receives_.head;
+    received(context, entry);
+    return;
+  }
+  if (entry.status == IBV_WC_WR_FLUSH_ERR) {
+    ++receives_flushed_;
+    suspect();
+    return;
+  }
+  ++receives_flushed_;
+  if (entry.status == IBV_WC_LOC_LEN_ERR || entry.status == IBV_WC_REM_INV_REQ_ERR) receive_at_fault_ = true;
+  receive_failed(entry);
+}
+
+void Endpoint::receive_failed(const ibv_wc& entry) noexcept {
+  switch (entry.status) {
+    case IBV_WC_LOC_LEN_ERR:      // as adapters say it
+    case IBV_WC_REM_INV_REQ_ERR:  // as Soft-RoCE says it
+      fail(Status::truncated, messages_received_ + 1, native_code_of(entry),
+           "a message is longer than its receive");
+      return;
+    case IBV_WC_REM_ACCESS_ERR:
+      fail(Status::remote_access_error, 0, native_code_of(entry), "the peer used memory it has no right to");
+      return;
+    default:
+      fail(Status::aborted, 0, native_code_of(entry), ibv_wc_status_str(entry.status));
+      return;
+  }
+}
+
+void Endpoint::on_shared_received(const ibv_wc& entry) noexcept {
+  const SharedReceives::Taken taken = shared_->taken(Tag::number(entry.wr_id));
+  if (entry.status == IBV_WC_SUCCESS) [[likely]] {
+    received(taken.context, entry);
+    return;
+  }
+  // From now on it belongs to this endpoint (RCQ-1), whose end reports it.
+  Completion fault = blank(Operation::receive, Status::cancelled);
+  fault.context = taken.context;
+  if (entry.status == IBV_WC_LOC_LEN_ERR || entry.status == IBV_WC_REM_INV_REQ_ERR) receive_at_fault_ = true;
+  if (taken.reported) {
+    // Its region was taken away from under it; it was told then.
+  } else if (!shared_fault_) {
+    shared_fault_ = fault;
+  } else {
+    group_.release(1);
+  }
+  if (entry.status == IBV_WC_WR_FLUSH_ERR) {
+    suspect();
+  } else {
+    receive_failed(entry);
+  }
+}
+
+}  // namespace weft::verbs

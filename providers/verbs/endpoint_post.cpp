@@ -1,0 +1,293 @@
+// Taking requests: everything is checked before anything is changed (OPS-1, MEM-2, MEM-4). The common case,
+// an operation of one segment that leaves at once, becomes a work request of the group's chain in one go.
+#include <endian.h>
+
+#include <bit>
+#include <cstring>
+
+#include "context.hpp"
+#include "endpoint.hpp"
+#include "shared_receives.hpp"
+
+namespace weft::verbs {
+
+namespace {
+
+// What an operation means to the device and to the checks, by its number.
+struct Shape {
+  ibv_wr_opcode opcode;
+  Access local;   // needed of the local segments
+  Access remote;  // needed of the imported key; none: names no remote memory
+  bool outgoing;  // carries bytes, which can be inline
+  bool message;   // consumes a receive of the peer
+  bool atomic;
+};
+constexpr std::array<Shape, 7> shapes{{
+    {IBV_WR_SEND, Access::none, Access::none, true, true, false},
+    {IBV_WR_RDMA_WRITE, Access::none, Access::remote_write, true, false, false},
+    {IBV_WR_RDMA_WRITE_WITH_IMM, Access::none, Access::remote_write, true, true, false},
+    {IBV_WR_RDMA_READ, Access::local_write, Access::remote_read, false, false, false},
+    {IBV_WR_ATOMIC_FETCH_AND_ADD, Access::local_write, Access::remote_atomic, false, false, true},
+    {IBV_WR_ATOMIC_CMP_AND_SWP, Access::local_write, Access::remote_atomic, false, false, true},
+    {IBV_WR_RDMA_READ, Access::none, Access::none, false, false, false},  // flush
+}};
+static_assert(static_cast<std::size_t>(Operation::flush) + 1 == shapes.size());
+
+constexpr auto known_flags = Flags::unsignalled | Flags::inline_data | Flags::fence | Flags::with_immediate;
+
+// A length as the device takes it. No message is longer than what a place of this size can hold.
+std::uint32_t place_length(std::uint64_t length) noexcept {
+  constexpr std::uint64_t most = std::uint64_t{1} << 31;
+  return static_cast<std::uint32_t>(length < most ? length : most);
+}
+
+std::uint32_t local_key(const engine::RegionEntry& region) noexcept {
+  return static_cast<std::uint32_t>(region.native);
+}
+
+}  // namespace
+
+Status Endpoint::place(const WorkRequest& request, Access needed, bool inline_data, ibv_sge* places,
+                       std::uint64_t& length, std::uint32_t& count) const noexcept {
+  if (request.segments.size() > limits_.max_segments) return Status::invalid_argument;
+  const engine::RegionTable& regions = context_.regions();
+  for (const Segment& segment : request.segments) {
+    if (segment.length == 0) continue;  // needs no region (OPS-8)
+    if (segment.region == 0) {
+      if (!inline_data || segment.offset == 0) return Status::invalid_argument;
+      if (segment.length > limits_.max_inline) return Status::too_big;  // so no sum of them can wrap
+      places[count++] = {segment.offset, static_cast<std::uint32_t>(segment.length), 0};
+    } else {
+      const engine::RegionEntry* region = regions.find(segment.region);
+      if (region == nullptr || !engine::inside(segment.offset, segment.length, region->length) ||
+          !has(region->access, needed))
+        return Status::invalid_argument;
+      places[count++] = {reinterpret_cast<std::uint64_t>(region->address) + segment.offset,
+                         place_length(segment.length), local_key(*region)};
+    }
+    length += segment.length;
+  }
+  return Status::ok;
+}
+
+Status Endpoint::find_remote(const WorkRequest& request, Access needed, std::uint64_t length, bool atomic,
+                             Remote& remote) const noexcept {
+  const std::uint64_t index = request.remote.memory & 0xffffffff;
+  if (index >= imports_.size()) return Status::invalid_argument;
+  const Import& import = imports_[index];
+  if (import.token != request.remote.memory || import.token == 0 || !has(import.access, needed) ||
+      !engine::inside(request.remote.offset, length, import.length))
+    return Status::invalid_argument;
+  remote = {import.address + request.remote.offset, import.key};
+  return atomic && remote.address % sizeof(std::uint64_t) != 0 ? Status::invalid_argument : Status::ok;
+}
+
+Status Endpoint::take(const WorkRequest& request) noexcept {
+  const auto index = static_cast<std::size_t>(request.operation);
+  if (index >= shapes.size()) [[unlikely]]
+    return Status::unsupported;
+  if ((request.flags & known_flags) != request.flags) [[unlikely]]
+    return Status::invalid_argument;
+  const Shape& shape = shapes[index];
+  const bool inline_data = has(request.flags, Flags::inline_data);
+  if (inline_data && !shape.outgoing) [[unlikely]]
+    return Status::invalid_argument;
+
+  Chain& chain = group_.chain();
+  if (chain.full()) ring();
+  ibv_send_wr& work = chain.next();
+  ibv_sge* const places = chain.places();
+  std::uint64_t length = 0;
+  std::uint32_t count = 0;
+  Remote remote;
+  if (request.operation == Operation::flush) [[unlikely]] {
+    if (!request.segments.empty()) return Status::invalid_argument;
+    places[0] = {context_.fabric().landing_address(), sizeof(std::uint64_t), context_.fabric().landing_key()};
+    count = 1;
+    remote = {peer_.flush_address, peer_.flush_key};
+  } else {
+    if (const Status status = place(request, shape.local, inline_data, places, length, count);
+        status != Status::ok) [[unlikely]]
+      return status;
+    if (inline_data && length > limits_.max_inline) [[unlikely]]
+      return Status::too_big;
+    if (length > (shape.message ? limits_.max_message : limits_.max_transfer)) [[unlikely]]
+      return Status::too_big;
+    if (shape.atomic && length != sizeof(std::uint64_t)) [[unlikely]]
+      return Status::invalid_argument;
+    if (shape.remote != Access::none && length != 0) {  // of zero length needs no region (OPS-8)
+      if (const Status status = find_remote(request, shape.remote, length, shape.atomic, remote);
+          status != Status::ok) [[unlikely]]
+        return status;
+    }
+  }
+
+  if (sends_.full()) [[unlikely]] {
+    ring();  // what was taken in this call may have to leave before it can come back
+    group_.drive_all();
+    if (sends_.full()) return Status::again;
+    return take(request);
+  }
+  const bool asked = !has(request.flags, Flags::unsignalled);
+  if (asked && !send_queue_.reserve()) [[unlikely]]
+    return Status::again;
+
+  work.opcode = shape.opcode;
+  work.imm_data = htobe32(request.immediate);
+  if (request.operation == Operation::send && has(request.flags, Flags::with_immediate))
+    work.opcode = IBV_WR_SEND_WITH_IMM;
+  work.num_sge = static_cast<int>(count);
+  unsigned flags = has(request.flags, Flags::fence) ? static_cast<unsigned>(IBV_SEND_FENCE) : 0U;
+  if (!shape.atomic) {
+    work.wr.rdma.remote_addr = remote.address;
+    work.wr.rdma.rkey = remote.key;
+  } else {
+    work.wr.atomic.remote_addr = remote.address;
+    work.wr.atomic.rkey = remote.key;
+    const bool add = request.operation == Operation::fetch_add;
+    work.wr.atomic.compare_add = add ? request.operand : request.compare;
+    work.wr.atomic.swap = request.operand;
+  }
+  if (shape.outgoing && length <= device_inline_) {
+    if (length != 0) flags |= IBV_SEND_INLINE;
+  } else if (inline_data) {
+    // The device has too little inline of its own: the bytes wait in registered memory of ours.
+    std::byte* const copy = inline_place(sends_.tail);
+    std::size_t filled = 0;
+    for (std::uint32_t i = 0; i < count; ++i) {
+      std::memcpy(copy + filled, reinterpret_cast<const void*>(places[i].addr), places[i].length);
+      filled += places[i].length;
+    }
+    places[0] = {reinterpret_cast<std::uint64_t>(copy), static_cast<std::uint32_t>(filled),
+                 inline_region_->lkey};
+    work.num_sge = filled == 0 ? 0 : 1;
+  }
+
+  SendRecord& record = sends_.back();
+  record.context = request.context;
+  record.length = length;
+  record.operation = request.operation;
+  record.signalled = asked;
+  record.more_regions = false;
+  record.region = 0;
+  if (!request.segments.empty()) {
+    record.region = request.segments[0].region;
+    if (request.segments.size() > 1) [[unlikely]]
+      name_regions(request, record);
+  }
+  if (shape.message) ++messages_sent_;
+  const bool fits = length <= context_.longest_piece() && in_device() + own_requests <= device_depth_ &&
+                    static_cast<std::uint32_t>(work.num_sge) <= context_.device_segments();
+  if (issued_ != sends_.tail || !fits) [[unlikely]] {
+    work.send_flags = flags;
+    hold(request, work, places);
+    return Status::ok;
+  }
+  record.requests = 1;
+  record.last_serial = ++serial_;
+  work.wr_id = Tag::of(place_.slot, serial_);
+  if (signals_.next(asked)) {
+    flags |= IBV_SEND_SIGNALED;
+    ++chain.signals;
+  }
+  if ((flags & IBV_SEND_INLINE) != 0) ++chain.inlined;
+  work.send_flags = flags;
+  chain.take();
+  ++sends_.tail;
+  ++issued_;
+  return Status::ok;
+}
+
+void Endpoint::name_regions(const WorkRequest& request, SendRecord& record) noexcept {
+  RegionNames& names = send_regions_[sends_.tail & inline_mask_];
+  names = {};
+  record.more_regions = true;
+  for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
+}
+
+PostResult Endpoint::refuse() const noexcept {
+  return {state_ == State::preparing ? Status::again : Status::not_connected, 0};
+}
+
+PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexcept {
+  const engine::Entry entry(group_.gate());
+  if (state_ != State::up) [[unlikely]]
+    return refuse();
+  PostResult result;
+  while (result.accepted < count) {
+    result.status = take(requests[result.accepted]);
+    if (result.status != Status::ok) break;
+    ++result.accepted;
+  }
+  if (!group_.chain().empty()) {
+    const std::uint64_t before = sends_.tail;
+    ring();
+    if (sends_.tail != before) [[unlikely]] {  // the device had no room for the last of them
+      result.accepted -= static_cast<std::size_t>(before - sends_.tail);
+      result.status = Status::again;
+    }
+  }
+  if (signals_.trailing() || issued_ != sends_.tail) context_.expect_service();
+  return result;
+}
+
+PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t count) noexcept {
+  const engine::Entry entry(group_.gate());
+  if (shared_ != nullptr) return {Status::unsupported, 0};
+  if (state_ > State::broken) [[unlikely]]
+    return {Status::not_connected, 0};
+  PostResult result;
+  ReceiveChain& chain = group_.receive_chain();
+  const std::uint64_t mask = std::bit_ceil(std::uint64_t{receives_.depth()}) - 1;
+  const auto ring_bell = [&]() noexcept {
+    if (chain.empty()) return true;
+    int code = 0;
+    const std::size_t wanted = chain.count();
+    const std::size_t taken =
+        chain.hand_over([this](ibv_recv_wr* first,
+                               ibv_recv_wr** refused) { return ibv_post_recv(pair_.get(), first, refused); },
+                        code);
+    group_.counts().add(Count::receive_doorbells);
+    group_.counts().add(Count::receives, taken);
+    const std::size_t left = wanted - taken;
+    receives_.tail -= left;
+    result.accepted -= left;
+    if (left != 0) {
+      group_.release(static_cast<std::uint32_t>(left));
+      result.status = Status::again;
+    }
+    return left == 0;
+  };
+  while (result.accepted < count) {
+    const ReceiveRequest& request = requests[result.accepted];
+    if (chain.full() && !ring_bell()) return result;
+    ibv_recv_wr& work = chain.next();
+    std::uint32_t places = 0;
+    result.status = place_receive(context_, request, limits_.max_segments, chain.places(), places);
+    if (result.status != Status::ok) [[unlikely]]
+      break;
+    if (receives_.full() || !group_.reserve()) [[unlikely]] {
+      result.status = Status::again;
+      break;
+    }
+    ReceiveRecord& record = receives_.back();
+    record.context = request.context;
+    record.region = request.segments.empty() ? 0 : request.segments[0].region;
+    record.more_regions = request.segments.size() > 1;
+    if (record.more_regions) [[unlikely]] {
+      RegionNames& names = receive_regions_[receives_.tail & mask];
+      names = {};
+      for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
+    }
+    work.wr_id = Tag::receive | Tag::of(place_.slot, 0);
+    work.num_sge = static_cast<int>(places);
+    chain.take();
+    ++receives_.tail;
+    ++result.accepted;
+  }
+  const Status status = result.status;
+  if (ring_bell()) result.status = status;
+  return result;
+}
+
+}  // namespace weft::verbs

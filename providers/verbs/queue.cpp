@@ -1,0 +1,242 @@
+#include "queue.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cerrno>
+#include <utility>
+
+#include "context.hpp"
+#include "endpoint.hpp"
+#include "errors.hpp"
+#include "shared_receives.hpp"
+#include "signals.hpp"
+
+namespace weft::verbs {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr auto look_again = 10ms;
+constexpr std::uint32_t first_queue_entries = 2048;
+
+void watch(int epoll, int descriptor) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+}  // namespace
+
+Queue::Queue(Context& context, std::uint32_t capacity, provider::QueueEvents& events)
+    : engine::Queue(context.thread_mode(), capacity, events), context_(context) {
+  channel_.reset(ibv_create_comp_channel(context.fabric().device()));
+  if (!channel_)
+    fail_call("cannot make a completion channel on device " + context.fabric().port().name, errno,
+              "raise the limit of open files (ulimit -n)");
+  const int flags = fcntl(channel_->fd, F_GETFL);
+  if (flags < 0 || fcntl(channel_->fd, F_SETFL, flags | O_NONBLOCK) != 0)
+    fail_call("cannot watch a completion channel", errno);
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0)
+    fail_call("cannot make a completion queue: no epoll descriptor", errno,
+              "raise the limit of open files (ulimit -n)");
+  watch(epoll_, channel_->fd);
+}
+
+Queue::~Queue() {
+  context_.forget(*this);
+  if (channel_) take_events();
+  device_queues_.clear();
+  if (epoll_ >= 0) ::close(epoll_);
+}
+
+void Queue::driven_by(Queue& other) {
+  const engine::HelperEntry entry(other.gate());
+  other.rings_only_ = true;
+  other.share();
+  if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
+  other.also_.push_back(this);
+  watch(other.epoll_, channel_->fd);
+}
+
+Queue::Place Queue::attach(Endpoint& endpoint, std::uint32_t entries, SharedReceives* shared) {
+  const std::uint32_t shared_depth = shared != nullptr ? shared->device_depth() : 0;
+  auto found = std::find_if(device_queues_.begin(), device_queues_.end(), [&](const auto& queue) {
+    return queue->has_room(entries, shared, shared_depth);
+  });
+  if (found == device_queues_.end()) {
+    // Each is twice the one before, as far as the device goes: many endpoints stand on few queues.
+    const auto most = static_cast<std::uint32_t>(std::max(context_.fabric().port().limits.max_cqe, 1));
+    const std::uint32_t needed = entries + shared_depth;
+    const std::uint32_t before =
+        device_queues_.empty() ? first_queue_entries / 2 : device_queues_.back()->capacity();
+    const std::uint32_t wanted = std::max(needed, std::min(most, before * 2));
+    device_queues_.push_back(std::make_unique<DeviceQueue>(context_.fabric(), channel_.get(), wanted));
+    found = std::prev(device_queues_.end());
+    if (armed()) static_cast<void>((*found)->request_notification());
+  }
+  Place place;
+  place.queue = found->get();
+  if (free_slots_.empty()) {
+    if (slots_.size() >= Tag::slot_limit)
+      throw Error(Status::resource_limit, "too many endpoints on one completion queue");
+    slots_.push_back(nullptr);
+    free_slots_.reserve(slots_.size());
+    place.slot = static_cast<std::uint32_t>(slots_.size() - 1);
+  } else {
+    place.slot = free_slots_.back();
+    free_slots_.pop_back();
+  }
+  slots_[place.slot] = &endpoint;
+  place.queue->take_room(entries, shared, shared_depth);
+  return place;
+}
+
+void Queue::detach(const Place& place, std::uint32_t entries, SharedReceives* shared) noexcept {
+  place.queue->give_room(entries, shared, shared != nullptr ? shared->device_depth() : 0);
+  slots_[place.slot] = nullptr;
+  free_slots_.push_back(place.slot);
+}
+
+void Queue::absorb(const ibv_wc& entry) noexcept {
+  if ((entry.wr_id & Tag::receive) == 0) {
+    if (Endpoint* endpoint = slots_[Tag::slot(entry.wr_id)]; endpoint != nullptr) endpoint->on_sent(entry);
+  } else if ((entry.wr_id & Tag::shared) == 0) {
+    if (Endpoint* endpoint = slots_[Tag::slot(entry.wr_id)]; endpoint != nullptr)
+      endpoint->on_received(entry);
+  } else {
+    const auto found = by_pair_.find(entry.qp_num);
+    if (found != by_pair_.end()) found->second->on_shared_received(entry);
+  }
+}
+
+std::size_t Queue::drive(Completion* out, std::size_t room) noexcept {
+  // Entries go straight to the caller; a second round finds what came meanwhile, but not without end.
+  constexpr int most_rounds = 4;
+  const bool direct = room != 0 && !rings_only_;
+  direct_ = direct ? out : nullptr;
+  direct_end_ = direct ? out + room : nullptr;
+  std::array<ibv_wc, batch> entries;
+  for (std::size_t i = 0; i < device_queues_.size(); ++i) {
+    DeviceQueue& queue = *device_queues_[(first_ + i) % device_queues_.size()];
+    for (int round = 0; round < most_rounds; ++round) {
+      std::size_t wanted = batch;
+      if (direct) wanted = std::min(batch, static_cast<std::size_t>(direct_end_ - direct_));
+      if (wanted == 0) break;  // the rest waits in the device's queue, which has room for all of it
+      const int count = queue.poll({entries.data(), wanted});
+      if (count <= 0) break;
+      counts_.add(Count::entries, static_cast<std::uint64_t>(count));
+      for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)]);
+      if (static_cast<std::size_t>(count) < wanted) break;
+    }
+  }
+  counts_.add(Count::polls);
+  if (device_queues_.size() > 1) ++first_;
+  const auto written = direct ? static_cast<std::size_t>(direct_ - out) : 0;
+  direct_ = direct_end_ = nullptr;
+  if (written != 0) release(static_cast<std::uint32_t>(written));
+  return written;
+}
+
+void Queue::drive_all() noexcept {
+  Completion* const direct = std::exchange(direct_, nullptr);
+  Completion* const direct_end = std::exchange(direct_end_, nullptr);
+  std::array<ibv_wc, batch> entries;
+  for (const auto& queue : device_queues_) {
+    // Bounded by what the queue can hold: others may go on filling it.
+    for (std::uint32_t read = 0; read < queue->capacity();) {
+      const int count = queue->poll(entries);
+      if (count <= 0) break;
+      read += static_cast<std::uint32_t>(count);
+      counts_.add(Count::entries, static_cast<std::uint64_t>(count));
+      for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)]);
+    }
+  }
+  direct_ = direct;
+  direct_end_ = direct_end;
+}
+
+std::size_t Queue::poll(Completion* out, std::size_t room) noexcept {
+  const engine::Entry entry(gate());
+  note_activity();
+  const bool was_armed = pause_signals();
+  for (Queue* other : also_) {
+    // Not waiting: two queues may drive each other.
+    if (!other->gate().try_enter()) continue;
+    other->note_activity();
+    static_cast<void>(other->drive(nullptr, 0));
+    other->gate().leave();
+  }
+  std::size_t count = has_entries() ? take(out, room) : 0;
+  if (count < room || room == 0) {
+    count += drive(out + count, room - count);
+    if (count < room && has_entries()) count += take(out + count, room - count);
+  }
+  if (was_armed) [[unlikely]]
+    resume_signals();
+  return count;
+}
+
+// Takes the events that made the channel readable.
+void Queue::take_events() noexcept {
+  ibv_cq* which = nullptr;
+  void* unused = nullptr;
+  while (ibv_get_cq_event(channel_.get(), &which, &unused) == 0) {
+    for (const auto& queue : device_queues_) {
+      if (queue->get() == which) queue->note_event();
+    }
+  }
+}
+
+// The next entry of any of the device's queues makes the channel readable. False when that cannot be had.
+bool Queue::prepare_to_sleep() noexcept {
+  take_events();
+  bool prepared = true;
+  for (const auto& queue : device_queues_) prepared = queue->request_notification() && prepared;
+  static_cast<void>(drive(nullptr, 0));  // what came before the request
+  return prepared;
+}
+
+bool Queue::arm() noexcept {
+  const engine::Entry entry(gate());
+  note_activity();
+  for (Queue* other : also_) {
+    if (!other->gate().try_enter()) return false;  // somebody drives it; look again
+    const bool prepared = other->prepare_to_sleep();
+    other->gate().leave();
+    if (!prepared) return false;
+  }
+  return prepare_to_sleep() && arm_ring();
+}
+
+bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
+  if (!gate().try_enter_helper()) {
+    next = std::min(next, now + look_again);
+    return false;
+  }
+  const bool away = activity() == seen_activity_;
+  seen_activity_ = activity();
+  if (away) drive_all();
+  // An endpoint that ends leaves the list of those with a pair, not this one.
+  for (Endpoint* endpoint : members_) next = std::min(next, endpoint->serve(now));
+  gate().leave_helper();
+  return true;
+}
+
+void Queue::enter_child() noexcept {
+  gate().reset();
+  for (Endpoint* endpoint : members_) endpoint->enter_child();
+  for (SharedReceives* shared : shared_) shared->enter_child();
+  for (const auto& queue : device_queues_) queue->leave_to_parent();
+  if (channel_) ::close(channel_->fd);
+  static_cast<void>(channel_.release());
+  ::close(epoll_);
+  epoll_ = -1;
+}
+
+}  // namespace weft::verbs

@@ -1,0 +1,115 @@
+// A completion queue of the program: it leads the endpoints whose receives complete here, polls the device's
+// queues beneath them, and fills the program's entries from the endpoints' records.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+#include "chain.hpp"
+#include "common/queue.hpp"
+#include "counts.hpp"
+#include "device_queue.hpp"
+
+namespace weft::verbs {
+
+class Context;
+class Endpoint;
+class SharedReceives;
+
+class Queue final : public engine::Queue {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Queue(Context& context, std::uint32_t capacity, provider::QueueEvents& events);
+  ~Queue() override;
+
+  // ---- provider::CompletionQueue
+  std::size_t poll(Completion* out, std::size_t room) noexcept override;
+  [[nodiscard]] int descriptor() override { return epoll_; }
+  [[nodiscard]] bool arm() noexcept override;
+
+  // Polling `other` (which takes send-side completions of endpoints led by this queue) drives this one too.
+  void driven_by(Queue& other);
+  void no_longer_drives(Queue& other) noexcept { std::erase(also_, &other); }
+
+  // ---- with the gate held
+  [[nodiscard]] Chain& chain() noexcept { return chain_; }
+  [[nodiscard]] ReceiveChain& receive_chain() noexcept { return receive_chain_; }
+  [[nodiscard]] Counts& counts() noexcept { return counts_; }
+  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+
+  // What a pair needs: a place in the table of tags, and room on one of the device's queues. Throws Error.
+  struct Place {
+    std::uint32_t slot = 0;
+    DeviceQueue* queue = nullptr;
+  };
+  [[nodiscard]] Place attach(Endpoint& endpoint, std::uint32_t entries, SharedReceives* shared);
+  void detach(const Place& place, std::uint32_t entries, SharedReceives* shared) noexcept;
+  // Entries of shared receives name the pair only.
+  void name_pair(std::uint32_t number, Endpoint& endpoint) { by_pair_[number] = &endpoint; }
+  void forget_pair(std::uint32_t number) noexcept { by_pair_.erase(number); }
+
+  void join(Endpoint& endpoint) { members_.push_back(&endpoint); }
+  void part(Endpoint& endpoint) noexcept { std::erase(members_, &endpoint); }
+  [[nodiscard]] const std::vector<Endpoint*>& members() const noexcept { return members_; }
+  void join(SharedReceives& shared) { shared_.push_back(&shared); }
+  void part(SharedReceives& shared) noexcept { std::erase(shared_, &shared); }
+  [[nodiscard]] const std::vector<SharedReceives*>& shared_receives() const noexcept { return shared_; }
+
+  // Reads everything the device has and keeps what the program is to get.
+  void drive_all() noexcept;
+
+  // A place for the next entry: the caller's array of a poll under way when nothing is before it, else the
+  // ring. `fill` writes all fields.
+  template <class Fill>
+  void emit(Fill&& fill) noexcept {
+    if (direct_ != direct_end_ && !has_entries()) [[likely]] {
+      fill(*direct_++);
+      return;
+    }
+    Completion entry;
+    fill(entry);
+    push(entry);
+  }
+
+  // ---- for the helper
+  // One round; false when the program is inside just now. `next` is when to come again at the latest.
+  bool serve(Clock::time_point now, Clock::time_point& next) noexcept;
+  void enter_child() noexcept;
+
+ private:
+  std::size_t drive(Completion* out, std::size_t room) noexcept;
+  void absorb(const ibv_wc& entry) noexcept;
+  bool prepare_to_sleep() noexcept;
+  void take_events() noexcept;
+
+  static constexpr std::size_t batch = 16;
+
+  Context& context_;
+  ChannelHandle channel_;
+  int epoll_ = -1;
+  std::vector<std::unique_ptr<DeviceQueue>> device_queues_;
+  std::size_t first_ = 0;  // which of them is asked first
+  Completion* direct_ = nullptr;
+  Completion* direct_end_ = nullptr;
+  bool rings_only_ = false;  // another group pushes here: entries go through the ring, which has a lock then
+  Chain chain_;
+  ReceiveChain receive_chain_;
+  Counts counts_;
+  std::vector<Endpoint*> slots_;
+  std::vector<std::uint32_t> free_slots_;
+  std::unordered_map<std::uint32_t, Endpoint*> by_pair_;
+  std::vector<Endpoint*> members_;
+  std::vector<SharedReceives*> shared_;
+  std::vector<Queue*> also_;
+  std::uint64_t seen_activity_ = 0;  // the helper's note
+
+  friend class Endpoint;
+};
+
+}  // namespace weft::verbs

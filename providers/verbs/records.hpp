@@ -1,0 +1,59 @@
+// What is kept of each outstanding operation. Completions are filled from here, since an entry that reports
+// an error tells little more than its tag (CMP-5).
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <memory>
+
+#include "chain.hpp"
+#include "common/records.hpp"
+#include "weft/work_request.hpp"
+
+namespace weft::verbs {
+
+template <class Record>
+using Ring = engine::Ring<Record>;
+
+struct SendRecord {
+  std::uint64_t context;
+  std::uint64_t length;
+  std::uint64_t region;       // token of the first segment; 0: none
+  std::uint32_t last_serial;  // of its last work request, once all are handed over
+  std::uint32_t requests;     // work requests it took so far
+  Operation operation;
+  bool signalled;
+  bool more_regions;  // see RegionNames
+};
+
+struct ReceiveRecord {
+  std::uint64_t context;
+  std::uint64_t region;
+  bool more_regions;
+};
+
+// Tokens of the second and further segments, beside the records, which thus stay small.
+using RegionNames = std::array<std::uint64_t, segments_per_request - 1>;
+
+// What is left to do of an operation that did not leave at once: it is longer than one message of the device,
+// or found the device's queue full.
+struct Plan {
+  struct Part {
+    std::uint64_t address;
+    std::uint64_t length;
+    std::uint32_t key;
+  };
+  std::array<Part, segments_per_request> parts;
+  std::uint64_t remote_address;
+  std::uint64_t moved;  // bytes already handed over
+  std::uint64_t operand;
+  std::uint64_t compare;
+  std::uint32_t remote_key;
+  std::uint32_t part_count;
+  std::uint32_t immediate;
+  unsigned flags;  // IBV_SEND_INLINE, IBV_SEND_FENCE
+  ibv_wr_opcode opcode;
+  bool asked;  // for an entry of its own
+};
+
+}  // namespace weft::verbs
