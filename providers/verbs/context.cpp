@@ -50,7 +50,6 @@ Attributes make_attributes(const Port& port, const provider::OpenRequest& reques
   attributes.provider = "verbs";
   attributes.provider_version = "0.1.0";
   attributes.fabric = port.ethernet() ? "RoCE" : "InfiniBand";
-  attributes.device = port.name + "/" + std::to_string(port.number);
   attributes.segment_size = std::uint64_t{128} << port.state.active_mtu;
   attributes.thread_mode = request.thread_mode;
   attributes.progress_mode = request.progress_mode;
@@ -81,8 +80,12 @@ Context::Context(provider::Host& host, Port port, const provider::OpenRequest& r
       longest_piece_(fabric_.port().state.max_msg_sz),
       reads_out_(reads(fabric_.port().limits.max_qp_init_rd_atom)),
       reads_in_(reads(fabric_.port().limits.max_qp_rd_atom)),
-      extended_(options.extended) {
-  attributes_.local_address = address_text(fabric_.port(), fabric_.usual_gid());
+      extended_(options.extended.value_or(!fabric_.port().software())) {
+  attributes_.device = fabric_.port().name + "/" + std::to_string(fabric_.port().number) + "/" +
+                       std::to_string(fabric_.usual_gid().gid_index);
+  // Bound to one address only when it was asked for; else each connection chooses among the device's.
+  const bool bound = !request.address.empty();
+  attributes_.local_address = bound ? address_text(fabric_.port(), fabric_.usual_gid()) : "any";
 }
 
 Context::~Context() = default;

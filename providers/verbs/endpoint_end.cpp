@@ -170,8 +170,12 @@ void Endpoint::find_fault() noexcept {
 }
 
 Status Endpoint::status_at_end(std::uint64_t position) const noexcept {
-  const bool at_fault = position == fault_position_ && last_order_.cause == fault_cause_;
-  return at_fault ? fault_cause_ : Status::cancelled;
+  if (position != fault_position_) return Status::cancelled;
+  // What this side saw may be less than what the other side knows.
+  const Status cause = last_order_.cause;
+  const bool known =
+      cause == fault_cause_ || cause == Status::truncated || cause == Status::remote_access_error;
+  return known ? cause : Status::cancelled;
 }
 
 Completion Endpoint::blank(Operation operation, Status status) const noexcept {

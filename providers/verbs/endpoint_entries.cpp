@@ -176,14 +176,15 @@ void Endpoint::on_received(const ibv_wc& entry) noexcept {
     return;
   }
   ++receives_flushed_;
-  if (entry.status == IBV_WC_LOC_LEN_ERR || entry.status == IBV_WC_REM_INV_REQ_ERR) receive_at_fault_ = true;
   receive_failed(entry);
 }
 
 void Endpoint::receive_failed(const ibv_wc& entry) noexcept {
   switch (entry.status) {
     case IBV_WC_LOC_LEN_ERR:      // as adapters say it
-    case IBV_WC_REM_INV_REQ_ERR:  // as Soft-RoCE says it
+    case IBV_WC_LOC_QP_OP_ERR:    // as Soft-RoCE says it, which takes the receive for malformed
+    case IBV_WC_REM_INV_REQ_ERR:  // as the specification names what the sender is told
+      receive_at_fault_ = true;
       fail(Status::truncated, messages_received_ + 1, native_code_of(entry),
            "a message is longer than its receive");
       return;
@@ -205,7 +206,6 @@ void Endpoint::on_shared_received(const ibv_wc& entry) noexcept {
   // From now on it belongs to this endpoint (RCQ-1), whose end reports it.
   Completion fault = blank(Operation::receive, Status::cancelled);
   fault.context = taken.context;
-  if (entry.status == IBV_WC_LOC_LEN_ERR || entry.status == IBV_WC_REM_INV_REQ_ERR) receive_at_fault_ = true;
   if (taken.reported) {
     // Its region was taken away from under it; it was told then.
   } else if (!shared_fault_) {

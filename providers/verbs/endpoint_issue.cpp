@@ -13,7 +13,8 @@ namespace {
 
 void add_one_by_one(ibv_qp_ex* pair, const ibv_send_wr& work) noexcept {
   pair->wr_id = work.wr_id;
-  // With the flag for inline: Soft-RoCE's library does not set it where the bytes are given, adapters ignore it.
+  // With the flag for inline: Soft-RoCE's library does not set it where the bytes are given, adapters ignore
+  // it.
   pair->wr_flags = work.send_flags;
   const auto& rdma = work.wr.rdma;
   switch (work.opcode) {

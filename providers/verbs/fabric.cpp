@@ -76,7 +76,7 @@ Fabric::Fabric(provider::Host& host, Port port, const provider::OpenRequest& req
   landing_.reset(ibv_reg_mr(domain_.get(), &words_[1], sizeof words_[1], IBV_ACCESS_LOCAL_WRITE));
   if (!landing_) fail_registration(sizeof words_[1], errno);
 
-  host.log(LogLevel::info,
+  host.log(LogLevel::debug,
            "device " + port_.name + " port " + std::to_string(port_.number) + ": GID index " +
                std::to_string(gid_.gid_index) + (gid_is_fixed_ ? " (as told)" : "") + " " +
                address_text(port_, gid_) + ", acknowledge timer " + std::to_string(timers_.acknowledge) +

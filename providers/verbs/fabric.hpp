@@ -31,7 +31,7 @@ struct FabricOptions {
   std::optional<std::uint32_t> gid_index;
   std::uint8_t traffic_class = 0;
   std::uint8_t service_level = 0;
-  bool extended = true;
+  std::optional<bool> extended;  // nothing: where it is of use
 };
 
 class Fabric {

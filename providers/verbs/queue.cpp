@@ -163,6 +163,8 @@ void Queue::drive_all() noexcept {
 
 std::size_t Queue::poll(Completion* out, std::size_t room) noexcept {
   const engine::Entry entry(gate());
+  if (inert_) [[unlikely]]
+    return 0;
   note_activity();
   const bool was_armed = pause_signals();
   for (Queue* other : also_) {
@@ -204,6 +206,7 @@ bool Queue::prepare_to_sleep() noexcept {
 
 bool Queue::arm() noexcept {
   const engine::Entry entry(gate());
+  if (inert_) return false;
   note_activity();
   for (Queue* other : also_) {
     if (!other->gate().try_enter()) return false;  // somebody drives it; look again
@@ -229,6 +232,7 @@ bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
 }
 
 void Queue::enter_child() noexcept {
+  inert_ = true;
   gate().reset();
   for (Endpoint* endpoint : members_) endpoint->enter_child();
   for (SharedReceives* shared : shared_) shared->enter_child();

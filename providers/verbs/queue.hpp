@@ -98,6 +98,7 @@ class Queue final : public engine::Queue {
   Completion* direct_ = nullptr;
   Completion* direct_end_ = nullptr;
   bool rings_only_ = false;  // another group pushes here: entries go through the ring, which has a lock then
+  bool inert_ = false;       // in a forked child
   Chain chain_;
   ReceiveChain receive_chain_;
   Counts counts_;
