@@ -221,6 +221,9 @@ Endpoint::Clock::time_point Endpoint::serve(Clock::time_point now) noexcept {
     after_confirm();
     return now + soon;
   }
+  const bool lacks_receives = context_.fabric().port().software() && !dry_ && !has_receives();
+  if (lacks_receives && seen_dry_) expect_dry(true);
+  seen_dry_ = lacks_receives && !dry_;
   const bool open = serial_ != confirmed_ || issued_ != sends_.tail;
   if (open) {
     push_held();
@@ -233,7 +236,7 @@ Endpoint::Clock::time_point Endpoint::serve(Clock::time_point now) noexcept {
   }
   seen_serial_ = serial_;
   const auto probe_at = last_heard_ + context_.fabric().timers().probe_after;
-  if (now < probe_at) return probe_at;
+  if (now < probe_at) return seen_dry_ ? std::min(probe_at, now + tail_after) : probe_at;
   static_cast<void>(post_own(true));
   return now + tail_after;
 }

@@ -61,6 +61,9 @@ class Endpoint final : public provider::Endpoint {
   // The device or the port failed, or this pair did.
   void device_failed(std::string_view text) noexcept;
   void enter_child() noexcept;
+  [[nodiscard]] bool takes_from(const SharedReceives& shared) const noexcept { return shared_ == &shared; }
+  // How long the peer waits before it tries a message again that found no receive.
+  void expect_dry(bool dry) noexcept;
 
  private:
   enum class State : std::uint8_t {
@@ -114,6 +117,7 @@ class Endpoint final : public provider::Endpoint {
 
   // endpoint_connect.cpp
   void create_pair(std::uint32_t max_inline);
+  [[nodiscard]] bool has_receives() const noexcept;
   void change_state(ibv_qp_state state, ibv_qp_attr& attributes, int mask, const char* step) const;
   void reserve_inline_bytes();
 
@@ -221,6 +225,8 @@ class Endpoint final : public provider::Endpoint {
   std::uint32_t seen_confirmed_ = 0;
   std::uint32_t unchanged_ = 0;
   bool suspected_ = false;
+  bool dry_ = false;       // the peer was told to try seldom
+  bool seen_dry_ = false;  // in the last round
 
   // ---- the end
   std::optional<provider::EndOrder> pending_end_;

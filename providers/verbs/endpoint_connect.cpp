@@ -115,6 +115,19 @@ std::vector<std::byte> Endpoint::blob(const provider::PathAddresses& path) {
   return bytes;
 }
 
+bool Endpoint::has_receives() const noexcept {
+  return shared_ != nullptr ? shared_->posted() != 0 : !receives_.empty();
+}
+
+void Endpoint::expect_dry(bool dry) noexcept {
+  if (dry_ == dry || !established_ || state_ > State::closing) return;
+  ibv_qp_attr attributes{};
+  attributes.qp_state = IBV_QPS_RTS;
+  attributes.min_rnr_timer = dry ? Timers::receiver_dry : Timers::receiver_not_ready;
+  if (ibv_modify_qp(pair_.get(), &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER) == 0) dry_ = dry;
+  if (dry_ && shared_ != nullptr) shared_->note_dry();
+}
+
 // Both ends can receive before either core says GO, so nothing is lost and no round trip is needed.
 bool Endpoint::establish(const provider::PeerParameters& peer) {
   const auto blob = Blob::decode(peer.blob);
@@ -136,7 +149,9 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   attributes.rq_psn = blob->first_packet;
   attributes.dest_qp_num = blob->pair_number;
   attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(context_.reads_in(), blob->reads_out));
-  attributes.min_rnr_timer = Timers::receiver_not_ready;
+  dry_ = fabric.port().software() && !has_receives();
+  if (dry_ && shared_ != nullptr) shared_->note_dry();
+  attributes.min_rnr_timer = dry_ ? Timers::receiver_dry : Timers::receiver_not_ready;
   attributes.ah_attr.dlid = blob->lid;
   attributes.ah_attr.sl = fabric.options().service_level;
   attributes.ah_attr.port_num = fabric.port().number;

@@ -287,6 +287,8 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
   }
   const Status status = result.status;
   if (ring_bell()) result.status = status;
+  if (dry_ && result.accepted != 0) [[unlikely]]
+    expect_dry(false);
   return result;
 }
 

@@ -18,6 +18,10 @@ struct Timers {
   static constexpr std::uint8_t receiver_not_ready_for_ever = 7;
   static constexpr std::uint8_t receiver_not_ready = 12;  // 0.64 ms; 0 would mean 655 ms
 
+  // Soft-RoCE sends a whole message again each time, which a CPU has to do: a peer that has had no receive
+  // for long is tried less often.
+  static constexpr std::uint8_t receiver_dry = 26;  // 82 ms
+
   std::uint8_t acknowledge = 0;           // 4.096 us << acknowledge
   std::chrono::milliseconds probe_after;  // an idle path is tried when nothing was heard for so long
 

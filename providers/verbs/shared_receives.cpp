@@ -4,6 +4,7 @@
 #include <cerrno>
 
 #include "context.hpp"
+#include "endpoint.hpp"
 #include "errors.hpp"
 #include "queue.hpp"
 #include "signals.hpp"
@@ -116,6 +117,12 @@ PostResult SharedReceives::post(const ReceiveRequest* requests, std::size_t coun
   const Status status = result.status;
   if (ring(result)) result.status = status;
   if (posted_ >= low_water_) below_ = false;
+  if (some_are_dry_ && posted_ != 0) [[unlikely]] {
+    some_are_dry_ = false;
+    for (Endpoint* endpoint : group_.members()) {
+      if (endpoint->takes_from(*this)) endpoint->expect_dry(false);
+    }
+  }
   return result;
 }
 

@@ -31,6 +31,8 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
   // ---- with the gate held
   [[nodiscard]] ibv_srq* native() const noexcept { return shared_.get(); }
   [[nodiscard]] std::uint32_t depth() const noexcept { return depth_; }
+  [[nodiscard]] std::uint32_t posted() const noexcept { return posted_; }
+  void note_dry() noexcept { some_are_dry_ = true; }
   [[nodiscard]] std::uint32_t device_depth() const noexcept { return depth_; }
   [[nodiscard]] Queue& group() noexcept { return group_; }
   // A message took the receive of this slot.
@@ -66,7 +68,8 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
   std::uint32_t posted_ = 0;  // and not cancelled
   std::uint32_t low_water_ = 0;
   bool low_water_due_ = false;
-  bool below_ = false;  // since the mark was crossed
+  bool some_are_dry_ = false;  // endpoints whose peers try seldom
+  bool below_ = false;         // since the mark was crossed
 };
 
 }  // namespace weft::verbs
