@@ -11,7 +11,7 @@ endfunction()
 #               [SANITIZER_OPTIONS options] [QUICK_ARGUMENTS …])
 # One GoogleTest program, run as one ctest test. It leaves its results as JSON in test-results/,
 # from which scripts/test counts the cases. With QUICK_ARGUMENTS there is a second ctest test,
-# TARGET-quick, the same program with these arguments, which runs in its place under `ctest -C Quick`.
+# TARGET-quick, the same program with these arguments, which runs in its place under `ctest -C Quick -LE full`.
 function(weft_add_test target)
   cmake_parse_arguments(arg "" "TIMEOUT;SANITIZER_OPTIONS" "SOURCES;LIBRARIES;INCLUDES;DEPENDS;QUICK_ARGUMENTS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -32,6 +32,7 @@ function(weft_add_test target)
   if(arg_QUICK_ARGUMENTS)
     list(APPEND names ${target}-quick)
     set(when full)
+    set_tests_properties(${target} PROPERTIES LABELS full)
     add_test(NAME ${target}-quick CONFIGURATIONS Quick
              COMMAND ${target} --gtest_output=json:${results}/${target}-quick.json ${arg_QUICK_ARGUMENTS})
     set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${target}-quick quick $<TARGET_FILE:${target}>\n")
