@@ -103,6 +103,34 @@ class PollingSends final : public Subject {
   std::array<weft::Completion, 16> entries_{};
 };
 
+// Polling the target's queue once, with `count` writes there: they give no completion.
+class PollingWrites final : public Subject {
+ public:
+  PollingWrites(const PairPlan& plan, unsigned count) : pair_(plan), count_(count) {
+    segment_ = weft::Segment::inline_bytes(bytes_.data(), 8);
+  }
+  void prepare() override {
+    pair_.settle();
+    std::vector<weft::WorkRequest> requests(count_);
+    for (weft::WorkRequest& request : requests) {
+      request.operation = Operation::write;
+      request.flags = Flags::inline_data | Flags::unsignalled;
+      request.segments = std::span(&segment_, 1);
+      request.remote = pair_.target();
+    }
+    must(pair_.client().post(requests).accepted == count_, "the writes were not taken");
+    Pair::let_arrive();
+  }
+  void act() override { (void)pair_.server_queue().poll(entries_); }
+
+ private:
+  Pair pair_;
+  unsigned count_;
+  std::array<std::byte, 64> bytes_{};
+  weft::Segment segment_;
+  std::array<weft::Completion, 16> entries_{};
+};
+
 class PostingReceives final : public Subject {
  public:
   PostingReceives(const PairPlan& plan, unsigned count) : pair_(plan), requests_(count) {
@@ -160,6 +188,7 @@ std::span<const Scenario> scenarios() {
       make_scenario<PollingReceives>("poll, nothing there", 1, 0U),
       make_scenario<PollingReceives>("poll, 1 received message", 1, 1U),
       make_scenario<PollingReceives>("poll, 16 received messages", 16, 16U),
+      make_scenario<PollingWrites>("poll, 16 arrived writes", 16, 16U),
       make_scenario<PollingSends>("poll, 1 completed send", 1, 1U),
       make_scenario<PollingSends>("poll, 16 completed sends", 16, 16U),
   };

@@ -137,13 +137,8 @@ std::size_t DescriptorQueue::poll(Completion* out, std::size_t room) noexcept {
   const Entry entry(gate());
   note_activity();
   const bool armed = pause_signals();
-  for (DescriptorQueue* other : also_) {
-    // Not waiting: two queues may drive each other.
-    if (!other->gate().try_enter()) continue;
-    other->note_activity();
-    other->drive(other->armed());
-    other->gate().leave();
-  }
+  if (!also_.empty()) [[unlikely]]
+    drive_others();
   drive(armed);
   if (tick_.load(std::memory_order_relaxed)) [[unlikely]] {
     tick_.store(false, std::memory_order_relaxed);
@@ -153,6 +148,16 @@ std::size_t DescriptorQueue::poll(Completion* out, std::size_t room) noexcept {
   if (armed) [[unlikely]]
     resume_signals();
   return count;
+}
+
+void DescriptorQueue::drive_others() noexcept {
+  for (DescriptorQueue* other : also_) {
+    // Not waiting: two queues may drive each other.
+    if (!other->gate().try_enter()) continue;
+    other->note_activity();
+    other->drive(other->armed());
+    other->gate().leave();
+  }
 }
 
 bool DescriptorQueue::arm() noexcept {
@@ -188,9 +193,12 @@ void DescriptorQueue::drive_ready(int most_events) noexcept {
 void DescriptorQueue::drive(bool somebody_sleeps) noexcept {
   if (endpoints_.size() == 1) [[likely]] {
     constexpr unsigned many_spins = 256;
-    if (!somebody_sleeps && spins_ < many_spins && ++spins_ == many_spins) unwatch_lone();
-    if (!waiting_.empty()) waiting_.front()->resume();
-    if (!endpoints_.empty()) step(*endpoints_.front());
+    if (spins_ < many_spins && !somebody_sleeps && ++spins_ == many_spins) unwatch_lone();
+    if (!waiting_.empty()) [[unlikely]] {
+      waiting_.front()->resume();
+      if (endpoints_.empty()) return;
+    }
+    step(*endpoints_.front());
     return;
   }
   if (endpoints_.empty()) return;

@@ -57,6 +57,7 @@ class DescriptorQueue final : public Group {
   void want_helper() noexcept override;
 
  private:
+  void drive_others() noexcept;
   void drive(bool somebody_sleeps) noexcept;
   bool step(DescriptorEndpoint& endpoint) noexcept;
   void drive_ready(int most_events) noexcept;

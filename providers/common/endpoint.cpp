@@ -36,6 +36,8 @@ constexpr std::uint32_t shared_places =
 
 Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointRequest& request)
     : context_(context),
+      regions_(context.regions()),
+      copy_below_(context.options().copy_below),
       group_(group),
       send_queue_(*static_cast<Queue*>(request.send_queue)),
       shared_(static_cast<SharedReceives*>(request.shared_receives)),
@@ -287,15 +289,6 @@ Status Endpoint::status_at_end(const SendRecord& record) const noexcept {
   }
   const bool message = record.operation == Operation::send;
   return cause == (message ? Status::truncated : Status::remote_access_error) ? cause : Status::cancelled;
-}
-
-Completion Endpoint::blank(Operation operation, Status status) const noexcept {
-  Completion entry;
-  entry.operation = operation;
-  entry.status = status;
-  entry.endpoint_id = id_;
-  entry.user_value = user_value_;
-  return entry;
 }
 
 std::size_t Endpoint::SendReports::hand_out(Completion* out, std::size_t room,

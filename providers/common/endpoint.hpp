@@ -82,11 +82,25 @@ class Endpoint : public provider::Endpoint {
   // ---- for the transport, with the gate held
   // -------------------------------------------------------------------------- Where the next bytes of the
   // stream are to be put: one or two places, filled in order.
-  [[nodiscard]] int inbound(std::array<iovec, 2>& places) noexcept;
+  [[nodiscard]] int inbound(std::array<iovec, 2>& places) noexcept {
+    if (frame_left_ != 0) return inbound_payload(places);
+    direct_ = 0;
+    places[0] = scratch_place();
+    return 1;
+  }
   // `length` bytes were put there. False when the endpoint broke. After a run of arrivals the transport calls
   // settle().
-  bool arrived(std::size_t length) noexcept;
-  void settle() noexcept;
+  bool arrived(std::size_t length) noexcept {
+    return direct_ != 0 ? arrived_directly(length) : consume(group_.scratch(), length);
+  }
+  // What arrived may complete operations, ask for answers, free what waits, or want an acknowledgement: once
+  // for all of it.
+  void settle() noexcept {
+    if (sends_.head != framing_) retire();
+    if (framing_ != sends_.tail || answers_head_ != answers_tail_ || !control_.empty() || update_due())
+      push_output();
+    note_untold();
+  }
   // Frames and transmits what can leave now.
   void push_output() noexcept;
   [[nodiscard]] bool moving() const noexcept { return state_ == State::up || state_ == State::closing; }
@@ -107,7 +121,11 @@ class Endpoint : public provider::Endpoint {
  private:
   // From here on a payload is large: it pays to receive it straight into its place.
   static constexpr std::uint32_t large_payload = 16 * 1024;
+  static constexpr std::size_t small_read = 512;  // enough for the frames that come between large payloads
   static constexpr std::size_t small_header = wire::header_size(static_cast<std::uint8_t>(wire::Type::send));
+
+  static constexpr std::size_t small_write_header =
+      wire::header_size(static_cast<std::uint8_t>(wire::Type::write));
 
   enum class State : std::uint8_t {
     preparing,  // not up yet
@@ -183,6 +201,7 @@ class Endpoint : public provider::Endpoint {
   Status take(const WorkRequest& request) noexcept;
   Status check(const WorkRequest& request, Checked& checked) const noexcept;
   Status check_remote(const WorkRequest& request, Checked& checked) const noexcept;
+  Status take_receive(const ReceiveRequest& request) noexcept;
   bool stash_inline(SendRecord& record) noexcept;
   void stash_unframed(std::uint64_t from) noexcept;
 
@@ -193,21 +212,36 @@ class Endpoint : public provider::Endpoint {
   void frame_answers(Outgoing& out) noexcept;
   void frame_records(Outgoing& out) noexcept;
   bool frame_small_message(Outgoing& out, SendRecord& record) noexcept;
+  bool frame_small_write(Outgoing& out, SendRecord& record) noexcept;
   enum class Leave : std::uint8_t { not_yet, granted, charged };
-  [[nodiscard]] Leave message_may_leave(std::uint64_t stored_length) noexcept;
+  // By what the peer granted, or on the window for early messages (OPS-3).
+  [[nodiscard]] Leave message_may_leave(std::uint64_t stored_length) noexcept {
+    if (messages_framed_ < granted_by_peer_) [[likely]]
+      return Leave::granted;
+    const std::uint64_t charge = Unexpected::charge(stored_length);
+    if (charged_ - returned_by_peer_ + charge > peer_window_) return Leave::not_yet;
+    charged_ += charge;
+    return Leave::charged;
+  }
   void write_small_message(Outgoing& out, const std::byte* bytes, std::size_t length, std::uint8_t flags,
                            std::uint32_t immediate) noexcept;
   void post_small_messages(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
   bool send_framed(Outgoing& out) noexcept;
-  [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) const noexcept;
+  [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) noexcept;
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
   void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
                             std::uint32_t length, bool copied) noexcept;
   void retire() noexcept;
   void complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept;
-  [[nodiscard]] bool update_due() const noexcept;
-  [[nodiscard]] bool anything_to_say() const noexcept;
+  // An update should leave by itself: the peer may be waiting for it, or will be soon.
+  [[nodiscard]] bool update_due() const noexcept { return untold() && (tell_now_ || peer_runs_dry()); }
+  [[nodiscard]] bool peer_runs_dry() const noexcept;
+  // It may ride along with something that leaves anyway.
+  [[nodiscard]] bool anything_to_say() const noexcept {
+    return granted_ - granted_told_ > receives_.depth() / 8 || requests_done_ != requests_done_told_ ||
+           returned_ != returned_told_;
+  }
   [[nodiscard]] bool untold() const noexcept {
     return granted_ != granted_told_ || requests_done_ != requests_done_told_ || returned_ != returned_told_;
   }
@@ -220,7 +254,15 @@ class Endpoint : public provider::Endpoint {
 
   // endpoint_input.cpp
   bool consume(const std::byte* bytes, std::size_t length) noexcept;
-  std::size_t take_small_message(const std::byte* bytes, std::size_t length) noexcept;
+  std::size_t take_small_frames(const std::byte* bytes, std::size_t length) noexcept;
+  std::size_t take_small_message(const std::byte* frame, std::size_t length) noexcept;
+  std::size_t take_small_write(const std::byte* frame, std::size_t length) noexcept;
+  int inbound_payload(std::array<iovec, 2>& places) noexcept;
+  bool arrived_directly(std::size_t length) noexcept;
+  // While large payloads come one after the other little is read beyond each, so that little is copied twice.
+  [[nodiscard]] iovec scratch_place() noexcept {
+    return {group_.scratch(), large_payloads_ ? small_read : Group::scratch_size};
+  }
   bool begin_frame(const std::byte* header) noexcept;
   bool begin_send(const wire::Header& header, const wire::SendExtension& extension) noexcept;
   bool begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept;
@@ -233,9 +275,19 @@ class Endpoint : public provider::Endpoint {
   bool on_bind(const wire::Header& header, const wire::BindExtension& extension) noexcept;
   bool finish_frame() noexcept;
   bool finish_operation() noexcept;
-  void carried_out(bool acknowledge) noexcept;
+  // A one-sided operation of the peer is done; it hears of it with the next update.
+  void carried_out(bool acknowledge) noexcept {
+    ++requests_done_;
+    if (acknowledge) tell_now_ = true;
+  }
   [[nodiscard]] const RegionEntry* accessible(std::uint32_t slot, std::uint64_t offset, std::uint64_t length,
-                                              Access needed) const noexcept;
+                                              Access needed) const noexcept {
+    if (slot >= bindings_.size()) return nullptr;
+    const RegionEntry* region = regions_.find(bindings_[slot]);
+    const bool good =
+        region != nullptr && has(region->access, needed) && inside(offset, length, region->length);
+    return good ? region : nullptr;
+  }
   bool expect_payload(Transfer& transfer, std::uint32_t length) noexcept;
   bool break_protocol(std::string_view what) noexcept;
   bool refuse_access(std::string_view what) noexcept;
@@ -254,13 +306,34 @@ class Endpoint : public provider::Endpoint {
   void end_now(const provider::EndOrder& order) noexcept;
   [[nodiscard]] bool slot_free(std::size_t slot) const noexcept;
   [[nodiscard]] Status status_at_end(const SendRecord& record) const noexcept;
-  [[nodiscard]] Completion blank(Operation operation, Status status) const noexcept;
+  void fill(Completion& entry, std::uint64_t context, std::uint64_t bytes, Operation operation,
+            Status status) const noexcept {
+    entry.context = context;
+    entry.bytes = bytes;
+    entry.user_value = user_value_;
+    entry.endpoint_id = id_;
+    entry.immediate = 0;
+    entry.native_code = 0;
+    entry.operation = operation;
+    entry.status = status;
+    entry.has_immediate = false;
+  }
+  [[nodiscard]] Completion blank(Operation operation, Status status) const noexcept {
+    Completion entry;
+    fill(entry, 0, 0, operation, status);
+    return entry;
+  }
   void silence_inside() noexcept;
   void end_if_unreachable() noexcept;
   void give_back_spills() noexcept;
   void drop_records() noexcept;
 
+  static constexpr auto known_flags =
+      Flags::unsignalled | Flags::inline_data | Flags::fence | Flags::with_immediate;
+
   Context& context_;
+  const RegionTable& regions_;  // the context's
+  const std::uint32_t copy_below_;
   Group& group_;
   Queue& send_queue_;
   SharedReceives* shared_;
@@ -286,9 +359,10 @@ class Endpoint : public provider::Endpoint {
   std::uint64_t charged_ = 0;
   std::uint64_t returned_by_peer_ = 0;
   bool peer_shares_receives_ = false;
-  bool announced_ = false;  // the message at the head of what is to be framed was announced
-  std::uint32_t acknowledge_every_ = 1;
-  std::vector<std::uint64_t> reads_;  // ring of positions of open reads and atomics
+  bool announced_ = false;               // the message at the head of what is to be framed was announced
+  std::uint32_t acknowledge_every_ = 1;  // at the latest, so that slots come back
+  std::uint32_t unacknowledged_ = 0;     // framed since an acknowledgement was asked for
+  std::vector<std::uint64_t> reads_;     // ring of positions of open reads and atomics
   std::uint32_t reads_head_ = 0;
   std::uint32_t reads_tail_ = 0;
   std::vector<std::byte> control_;            // framed control messages, first to leave

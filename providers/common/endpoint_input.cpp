@@ -10,8 +10,6 @@ namespace weft::engine {
 
 namespace {
 
-constexpr std::size_t small_read = 512;  // enough for the frames that come between large payloads
-
 template <class Extension>
 [[nodiscard]] Extension extension_at(const std::byte* header) noexcept {
   return wire::load<Extension>(header + sizeof(wire::Header));
@@ -30,51 +28,34 @@ bool Endpoint::refuse_access(std::string_view what) noexcept {
   return false;
 }
 
-// Payload of an open operation goes straight to where it belongs; beyond it, and for headers, into the
-// scratch buffer. While large payloads come one after the other little is read beyond each, so that little is
-// copied twice.
-int Endpoint::inbound(std::array<iovec, 2>& places) noexcept {
+// Payload of an open operation goes straight to where it belongs; what follows it into the scratch buffer.
+int Endpoint::inbound_payload(std::array<iovec, 2>& places) noexcept {
   direct_ = 0;
-  int count = 0;
-  if (frame_left_ != 0) {
-    const Piece next = open_->sink.next(frame_left_);
-    if (next.length != 0) {
-      direct_ = next.length;
-      places[0] = {next.address, next.length};
-      if (next.length != frame_left_) return 1;
-      count = 1;
-    }
+  const Piece next = open_->sink.next(frame_left_);
+  if (next.length == 0) {
+    places[0] = scratch_place();
+    return 1;
   }
-  places[static_cast<std::size_t>(count)] = {group_.scratch(),
-                                             large_payloads_ ? small_read : Group::scratch_size};
-  return count + 1;
+  direct_ = next.length;
+  places[0] = {next.address, next.length};
+  if (next.length != frame_left_) return 1;
+  places[1] = scratch_place();
+  return 2;
 }
 
-bool Endpoint::arrived(std::size_t length) noexcept {
+bool Endpoint::arrived_directly(std::size_t length) noexcept {
   const std::size_t direct = std::min(length, direct_);
-  if (direct != 0) {
-    open_->sink.advance(direct);
-    open_->left -= direct;
-    frame_left_ -= static_cast<std::uint32_t>(direct);
-    if (frame_left_ == 0 && !finish_frame()) return false;
-  }
+  open_->sink.advance(direct);
+  open_->left -= direct;
+  frame_left_ -= static_cast<std::uint32_t>(direct);
+  if (frame_left_ == 0 && !finish_frame()) return false;
   return consume(group_.scratch(), length - direct);
-}
-
-// What arrived may complete operations, ask for answers, free what waits, or want an acknowledgement: once
-// for all of it.
-void Endpoint::settle() noexcept {
-  if (sends_.head != framing_) retire();
-  if (framing_ != sends_.tail || answers_head_ != answers_tail_ || !control_.empty() || update_due())
-    push_output();
-  note_untold();
 }
 
 bool Endpoint::consume(const std::byte* bytes, std::size_t length) noexcept {
   while (length != 0) {
     if (frame_left_ == 0 && partial_length_ == 0) [[likely]] {
-      if (const std::size_t size = take_small_message(bytes, length); size != 0) [[likely]] {
-        if (!moving()) return false;
+      if (const std::size_t size = take_small_frames(bytes, length); size != 0) [[likely]] {
         bytes += size;
         length -= size;
         continue;
@@ -203,15 +184,6 @@ bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension&
   return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length);
 }
 
-const RegionEntry* Endpoint::accessible(std::uint32_t slot, std::uint64_t offset, std::uint64_t length,
-                                        Access needed) const noexcept {
-  if (slot >= bindings_.size()) return nullptr;
-  const RegionEntry* region = context_.regions().find(bindings_[slot]);
-  if (region == nullptr || !has(region->access, needed) || !inside(offset, length, region->length))
-    return nullptr;
-  return region;
-}
-
 bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept {
   if (operation_.kind != Transfer::Kind::none)
     return break_protocol("the peer began a write inside another operation");
@@ -327,7 +299,7 @@ bool Endpoint::on_bind(const wire::Header& header, const wire::BindExtension& ex
   }
   if (header.word == bindings_.size()) bindings_.push_back(0);
   // A wrong secret binds nothing; using it is what fails (MEM-4).
-  const RegionEntry* region = context_.regions().find(extension.region);
+  const RegionEntry* region = regions_.find(extension.region);
   const bool right = region != nullptr && region->secret == Secret{extension.secret[0], extension.secret[1]};
   bindings_[header.word] = right ? extension.region : 0;
   return true;
@@ -374,12 +346,6 @@ bool Endpoint::finish_operation() noexcept {
     default:
       return true;
   }
-}
-
-// A one-sided operation of the peer is done; it hears of it with the next update.
-void Endpoint::carried_out(bool acknowledge) noexcept {
-  ++requests_done_;
-  if (acknowledge) tell_now_ = true;
 }
 
 }  // namespace weft::engine

@@ -91,18 +91,17 @@ void Endpoint::match_waiting() noexcept {
 
 void Endpoint::complete_receive(std::uint64_t bytes, bool has_immediate, std::uint32_t immediate) noexcept {
   ReceiveRecord& record = receives_.front();
-  Completion entry = blank(Operation::receive, Status::ok);
-  entry.context = record.context;
-  entry.bytes = bytes;
-  entry.has_immediate = has_immediate;
-  entry.immediate = has_immediate ? immediate : 0;
-  if (record.spill != nullptr) group_.spills().give(record.spill);
-  ++receives_.head;
   if (silenced_) {
     group_.release(1);
   } else {
-    group_.push(entry);
+    group_.push_filled([&](Completion& entry) {
+      fill(entry, record.context, bytes, Operation::receive, Status::ok);
+      entry.has_immediate = has_immediate;
+      entry.immediate = has_immediate ? immediate : 0;
+    });
   }
+  if (record.spill != nullptr) group_.spills().give(record.spill);
+  ++receives_.head;
   message_matched();
 }
 

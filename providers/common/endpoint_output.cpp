@@ -101,9 +101,8 @@ void Endpoint::frame_control(Outgoing& out) noexcept {
   control_.erase(control_.begin(), control_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
-// An update should leave by itself: the peer may be waiting for it, or will be soon.
-bool Endpoint::update_due() const noexcept {
-  if (tell_now_ && untold()) return true;
+// By what the peer holds of grants and window.
+bool Endpoint::peer_runs_dry() const noexcept {
   const std::uint64_t grants = granted_ - granted_told_;
   if (grants != 0) {
     // Grants the peer still has; negative when it uses the window.
@@ -112,12 +111,6 @@ bool Endpoint::update_due() const noexcept {
     if (grants >= (depth + 1) / 2 || left <= static_cast<std::int64_t>(depth / 8)) return true;
   }
   return returned_ - returned_told_ >= context_.options().window / 4;
-}
-
-// It may ride along with something that leaves anyway.
-bool Endpoint::anything_to_say() const noexcept {
-  return granted_ - granted_told_ > receives_.depth() / 8 || requests_done_ != requests_done_told_ ||
-         returned_ != returned_told_;
 }
 
 void Endpoint::frame_update(Outgoing& out) noexcept {
@@ -156,7 +149,7 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
     if (out.total() >= options.frame_payload) return;
     const auto length =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(answer.piece.length, options.frame_payload));
-    const bool copied = length <= options.copy_below;
+    const bool copied = length <= copy_below_;
     if (!out.has_room(sizeof(wire::Header) + (copied ? length : 0), 1)) return;
     wire::store(out.copy_in(sizeof(wire::Header)),
                 wire::Header{static_cast<std::uint8_t>(wire::Type::read_data), 0, 0, length, 0});
@@ -171,15 +164,6 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
     answer.piece.length -= length;
     if (answer.piece.length == 0) ++answers_head_;
   }
-}
-
-// By what the peer granted, or on the window for early messages (OPS-3).
-Endpoint::Leave Endpoint::message_may_leave(std::uint64_t stored_length) noexcept {
-  if (messages_framed_ < granted_by_peer_) return Leave::granted;
-  const std::uint64_t charge = Unexpected::charge(stored_length);
-  if (charged_ - returned_by_peer_ + charge > peer_window_) return Leave::not_yet;
-  charged_ += charge;
-  return Leave::charged;
 }
 
 // Whether the record at the front may leave, by order and by what the peer granted; marks how.
@@ -209,11 +193,13 @@ bool Endpoint::may_start(SendRecord& record) noexcept {
 
 // Completing this operation, or getting its slot back, takes an acknowledgement of it or of what is before
 // it.
-bool Endpoint::wants_acknowledgement(const SendRecord& record) const noexcept {
+bool Endpoint::wants_acknowledgement(const SendRecord& record) noexcept {
   const bool one_sided = record.operation != Operation::send;
   if (!one_sided && requests_framed_ == acknowledged_by_peer_) return false;
-  return !has(record.flags, Flags::unsignalled) || record.operation == Operation::flush ||
-         (framing_ + 1) % acknowledge_every_ == 0 || state_ == State::closing;
+  const bool wanted = !has(record.flags, Flags::unsignalled) || record.operation == Operation::flush ||
+                      ++unacknowledged_ >= acknowledge_every_ || state_ == State::closing;
+  if (wanted) unacknowledged_ = 0;
+  return wanted;
 }
 
 // Header and extension of an operation's first frame.
@@ -310,9 +296,11 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
   const EngineOptions& options = context_.options();
   while (framing_ != sends_.tail && out.total() < options.frame_payload) {
     SendRecord& record = sends_[framing_];
-    if (record.operation == Operation::send && record.piece_count <= 1 && record.length <= options.copy_below)
+    if (record.piece_count <= 1 && record.length <= copy_below_ && record.operation <= Operation::write)
         [[likely]] {
-      if (!frame_small_message(out, record)) return;
+      const bool framed = record.operation == Operation::send ? frame_small_message(out, record)
+                                                              : frame_small_write(out, record);
+      if (!framed) return;
       continue;
     }
     const bool starts = framed_bytes_ == 0;
@@ -320,7 +308,7 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
         record.operation <= Operation::write_with_immediate;  // send, write, write_with_immediate
     const std::uint64_t left = carries ? record.length - framed_bytes_ : 0;
     const auto payload = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, options.frame_payload));
-    const bool copied = payload <= options.copy_below;
+    const bool copied = payload <= copy_below_;
     if (!out.has_room(wire::max_header + (copied ? payload : 0), record.piece_count)) return;
     if (starts) {
       if (!may_start(record)) return;
@@ -370,14 +358,13 @@ void Endpoint::retire() noexcept {
 
 void Endpoint::complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept {
   if (!has(record.flags, Flags::unsignalled)) {
-    Completion entry = blank(record.operation, status);
-    entry.context = record.context;
-    entry.bytes = status == Status::ok ? record.length : 0;
-    entry.native_code = native_code;
     if (silenced_) {
       send_queue_.release(1);
     } else {
-      send_queue_.push(entry);
+      send_queue_.push_filled([&](Completion& entry) {
+        fill(entry, record.context, status == Status::ok ? record.length : 0, record.operation, status);
+        entry.native_code = native_code;
+      });
     }
   }
   if (record.spill != nullptr) {

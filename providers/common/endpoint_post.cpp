@@ -20,8 +20,6 @@ namespace {
   return operation == Operation::write || operation == Operation::write_with_immediate;
 }
 
-constexpr auto known_flags = Flags::unsignalled | Flags::inline_data | Flags::fence | Flags::with_immediate;
-
 }  // namespace
 
 Status Endpoint::check_remote(const WorkRequest& request, Checked& checked) const noexcept {
@@ -55,7 +53,7 @@ Status Endpoint::check(const WorkRequest& request, Checked& checked) const noexc
   }
   checked.local_access = reads ? Access::local_write : Access::none;
   const Status status =
-      check_segments(context_.regions(), request.segments, checked.local_access, inline_data, checked.local);
+      check_segments(regions_, request.segments, checked.local_access, inline_data, checked.local);
   if (status != Status::ok) return status;
   const std::uint64_t length = checked.local.length;
   if (inline_data && length > limits_.max_inline) return Status::too_big;
@@ -101,7 +99,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   const bool signalled = !has(request.flags, Flags::unsignalled);
   if (signalled && !send_queue_.reserve()) return Status::again;
   SendRecord& record = sends_.back();
-  if (!fill_pieces(context_.regions(), group_.spills(), request.segments, checked.local_access,
+  if (!fill_pieces(regions_, group_.spills(), request.segments, checked.local_access,
                    has(request.flags, Flags::inline_data), checked.local.first, record)) {
     if (signalled) send_queue_.release(1);
     return Status::again;
@@ -150,6 +148,25 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
   return result;
 }
 
+// Checks one receive and writes its record, in its place; the caller moves the tail over it.
+Status Endpoint::take_receive(const ReceiveRequest& request) noexcept {
+  CheckedSegments checked;
+  if (const Status status = check_segments(regions_, request.segments, Access::local_write, false, checked);
+      status != Status::ok) {
+    return status;
+  }
+  if (receives_.full() || !group_.reserve()) return Status::again;
+  ReceiveRecord& record = receives_.back();
+  record.context = request.context;
+  record.capacity = checked.length;
+  if (!fill_pieces(regions_, group_.spills(), request.segments, Access::local_write, false, checked.first,
+                   record)) {
+    group_.release(1);
+    return Status::again;
+  }
+  return Status::ok;
+}
+
 PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t count) noexcept {
   const Entry entry(group_.gate());
   PostResult result;
@@ -161,19 +178,11 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
     result.status = Status::not_connected;
     return result;
   }
-  while (result.accepted < count) {
-    ReceiveRecord record;
-    result.status = make_receive(context_.regions(), group_.spills(), requests[result.accepted], record);
+  for (; result.accepted < count; ++result.accepted) {
+    result.status = take_receive(requests[result.accepted]);
     if (result.status != Status::ok) break;
-    if (receives_.full() || !group_.reserve()) {
-      if (record.spill != nullptr) group_.spills().give(record.spill);
-      result.status = Status::again;
-      break;
-    }
-    receives_.back() = record;
     ++receives_.tail;
     ++granted_;
-    ++result.accepted;
   }
   if (result.accepted != 0 && state_ != State::preparing) {
     if (stored_ != nullptr) match_waiting();

@@ -4,6 +4,7 @@
 
 #include "context.hpp"
 #include "endpoint.hpp"
+#include "program_memory.hpp"
 
 namespace weft::engine {
 
@@ -42,12 +43,21 @@ void Endpoint::post_small_messages(const WorkRequest* requests, std::size_t coun
   out.clear();
   for (; result.accepted < count; ++result.accepted) {
     const WorkRequest& request = requests[result.accepted];
-    if (request.operation != Operation::send || request.segments.size() > 1) break;
-    Checked checked;
-    result.status = check(request, checked);
-    if (result.status != Status::ok) break;
-    const std::uint64_t length = checked.local.length;
-    if (length > context_.options().copy_below || !out.has_room(small_header + length)) break;
+    if (request.operation != Operation::send || request.segments.size() > 1 ||
+        (request.flags & known_flags) != request.flags) {
+      break;
+    }
+    Piece piece;
+    if (!request.segments.empty()) {
+      const bool inline_data = has(request.flags, Flags::inline_data);
+      const Segment& segment = request.segments.front();
+      result.status = check_segment(regions_, segment, Access::none, inline_data, piece);
+      if (result.status == Status::ok && inline_data && segment.length > limits_.max_inline)
+        result.status = Status::too_big;
+      if (result.status != Status::ok) break;
+    }
+    const std::uint64_t length = piece.length;
+    if (length > copy_below_ || !out.has_room(small_header + length)) break;
     const bool signalled = !has(request.flags, Flags::unsignalled);
     if (signalled && !send_queue_.reserve()) {
       result.status = Status::again;
@@ -60,12 +70,10 @@ void Endpoint::post_small_messages(const WorkRequest* requests, std::size_t coun
     }
     std::uint8_t flags = leave == Leave::charged ? wire::charged : std::uint8_t{0};
     if (has(request.flags, Flags::with_immediate)) flags |= wire::immediate;
-    write_small_message(out, checked.local.first.address, length, flags, request.immediate);
+    write_small_message(out, piece.address, length, flags, request.immediate);
     if (signalled) {
-      Completion entry = blank(Operation::send, Status::ok);
-      entry.context = request.context;
-      entry.bytes = length;
-      send_queue_.push(entry);
+      send_queue_.push_filled(
+          [&](Completion& entry) { fill(entry, request.context, length, Operation::send, Status::ok); });
     }
   }
   if (out.total() == 0) return;
@@ -73,31 +81,93 @@ void Endpoint::post_small_messages(const WorkRequest* requests, std::size_t coun
   send_framed(out);
 }
 
-// The common case in one go: a whole small message whose receive waits. Returns the bytes of its frame, 0 for
-// anything else, which the general way below then looks at.
-std::size_t Endpoint::take_small_message(const std::byte* bytes, std::size_t length) noexcept {
-  if (length < small_header) return 0;
-  const auto header = wire::load<wire::Header>(bytes);
-  const std::size_t size = small_header + header.length;
-  if (header.type != static_cast<std::uint8_t>(wire::Type::send) || header.zero != 0 ||
-      (header.flags & ~wire::all_flags) != 0 || header.word != header.length || size > length) {
-    return 0;
-  }
-  if (operation_.kind != Transfer::Kind::none || receives_.empty() ||
+// A write of one small piece, whole. False: it does not fit, or may not leave yet.
+bool Endpoint::frame_small_write(Outgoing& out, SendRecord& record) noexcept {
+  const std::size_t size = small_write_header + record.length;
+  if (!out.has_room(size) || (has(record.flags, Flags::fence) && reads_head_ != reads_tail_)) return false;
+  const std::uint8_t flags = wants_acknowledgement(record) ? wire::acknowledge : std::uint8_t{0};
+  record.number = ++requests_framed_;
+  std::byte* at = out.copy_in(size);
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::write), flags, 0,
+                                    static_cast<std::uint32_t>(record.length), record.remote_offset});
+  at = wire::store(at, wire::AccessExtension{record.slot, 0, record.length});
+  if (record.length != 0) std::memcpy(at, record.piece.address, record.length);
+  record.stream_end = stream_framed_ + out.total();
+  ++framing_;
+  return true;
+}
+
+// The common cases in one go: whole small messages whose receives wait, and whole small writes. Returns the
+// bytes of their frames; 0 when the first is anything else, which the general way then looks at.
+std::size_t Endpoint::take_small_frames(const std::byte* bytes, std::size_t length) noexcept {
+  if (operation_.kind != Transfer::Kind::none || silenced_ || pending_end_ ||
       (stored_ != nullptr && !stored_->empty())) {
     return 0;
   }
+  std::size_t done = 0;
+  while (length - done >= small_header) {
+    constexpr std::uint32_t type_and_flags =
+        0xffffffffU & ~(std::uint32_t{wire::charged | wire::acknowledge | wire::immediate} << 8);
+    const std::byte* const frame = bytes + done;
+    const std::uint32_t kind = wire::load<std::uint32_t>(frame) & type_and_flags;
+    std::size_t size = 0;
+    if (kind == static_cast<std::uint32_t>(wire::Type::send)) {
+      size = take_small_message(frame, length - done);
+    } else if (kind == static_cast<std::uint32_t>(wire::Type::write)) {
+      size = take_small_write(frame, length - done);
+    }
+    if (size == 0) break;
+    done += size;
+  }
+  if (done != 0) large_payloads_ = false;
+  return done;
+}
+
+inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::size_t length) noexcept {
+  if (receives_.empty()) return 0;
+  const auto header = wire::load<wire::Header>(frame);
+  const std::size_t size = small_header + header.length;
   const ReceiveRecord& record = receives_.front();
-  if (record.piece_count > 1 || header.length > record.capacity || header.length >= large_payload) return 0;
-  if ((header.flags & wire::charged) != 0) returned_ += Unexpected::charge(header.length);
-  if ((header.flags & wire::acknowledge) != 0) tell_now_ = true;
+  if (header.word != header.length || size > length || header.length > record.capacity ||
+      header.length >= large_payload || record.piece_count > 1) {
+    return 0;
+  }
+  if ((header.flags & (wire::charged | wire::acknowledge)) != 0) [[unlikely]] {
+    if ((header.flags & wire::charged) != 0) returned_ += Unexpected::charge(header.length);
+    if ((header.flags & wire::acknowledge) != 0) tell_now_ = true;
+  }
+  if (header.length != 0) std::memcpy(record.piece.address, frame + small_header, header.length);
+  group_.push_filled([&](Completion& entry) {
+    fill(entry, record.context, header.length, Operation::receive, Status::ok);
+    if ((header.flags & wire::immediate) != 0) {
+      entry.has_immediate = true;
+      entry.immediate = wire::load<wire::SendExtension>(frame + sizeof(wire::Header)).immediate;
+    }
+  });
+  ++receives_.head;
   ++messages_arrived_;
+  ++messages_matched_;
   peer_announced_ = false;
-  large_payloads_ = false;
-  if (header.length != 0) std::memcpy(record.piece.address, bytes + small_header, header.length);
-  const bool has_immediate = (header.flags & wire::immediate) != 0;
-  complete_receive(header.length, has_immediate,
-                   wire::load<wire::SendExtension>(bytes + sizeof(wire::Header)).immediate);
+  return size;
+}
+
+inline std::size_t Endpoint::take_small_write(const std::byte* frame, std::size_t length) noexcept {
+  if (length < small_write_header) return 0;
+  const auto header = wire::load<wire::Header>(frame);
+  const auto extension = wire::load<wire::AccessExtension>(frame + sizeof(wire::Header));
+  const std::size_t size = small_write_header + header.length;
+  if (extension.total != header.length || size > length || header.length >= large_payload ||
+      header.length == 0 || (header.flags & ~wire::acknowledge) != 0) {
+    return 0;
+  }
+  const RegionEntry* const region =
+      accessible(extension.slot, header.word, header.length, Access::remote_write);
+  if (region == nullptr) return 0;
+  {
+    const ProgramMemoryAccess unjudged;
+    std::memcpy(region->address + header.word, frame + small_write_header, header.length);
+  }
+  carried_out((header.flags & wire::acknowledge) != 0);
   return size;
 }
 

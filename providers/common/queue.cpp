@@ -33,7 +33,7 @@ void Queue::remove(Reporter& reporter) noexcept {
   reporter.queued_ = false;
 }
 
-std::size_t Queue::take(Completion* out, std::size_t room) noexcept {
+std::size_t Queue::take_entries(Completion* out, std::size_t room) noexcept {
   const MaybeLock lock(*this);
   std::size_t count = 0;
   while (count < room) {

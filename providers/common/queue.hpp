@@ -55,19 +55,26 @@ class Queue : public provider::CompletionQueue {
     used_ -= count;
   }
 
-  // Room was reserved.
-  void push(const Completion& entry) noexcept {
+  // Room was reserved. `fill` writes every field of the entry, in its place.
+  template <class Fill>
+  void push_filled(const Fill& fill) noexcept {
     const MaybeLock lock(*this);
-    ring_[pushed_ & mask_] = entry;
+    fill(ring_[pushed_ & mask_]);
     ++pushed_;
     if (armed_.load(std::memory_order_relaxed)) [[unlikely]]
       signal();
+  }
+  void push(const Completion& entry) noexcept {
+    push_filled([&entry](Completion& place) { place = entry; });
   }
   void add(Reporter& reporter) noexcept;
   void remove(Reporter& reporter) noexcept;
 
   // Hands out what is there, in order.
-  std::size_t take(Completion* out, std::size_t room) noexcept;
+  std::size_t take(Completion* out, std::size_t room) noexcept {
+    if (!has_entries() && !shared_.load(std::memory_order_relaxed)) return 0;
+    return take_entries(out, room);
+  }
   [[nodiscard]] bool has_entries() const noexcept { return pushed_ != popped_ || reporters_ != nullptr; }
   // Forgets the entries of an endpoint whose last handle is gone.
   void drop_entries_of(std::uint32_t endpoint_id) noexcept;
@@ -96,6 +103,7 @@ class Queue : public provider::CompletionQueue {
   void resume_signals() noexcept;
 
  private:
+  std::size_t take_entries(Completion* out, std::size_t room) noexcept;
   void signal() noexcept {
     armed_.store(false, std::memory_order_relaxed);
     events_.readable();
