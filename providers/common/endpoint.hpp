@@ -93,6 +93,7 @@ class Endpoint : public provider::Endpoint {
   bool arrived(std::size_t length) noexcept {
     return direct_ != 0 ? arrived_directly(length) : consume(group_.scratch(), length);
   }
+  [[nodiscard]] bool among_large_payloads() const noexcept { return large_payloads_; }
   // What arrived may complete operations, ask for answers, free what waits, or want an acknowledgement: once
   // for all of it.
   void settle() noexcept {

@@ -55,7 +55,7 @@ std::ptrdiff_t TcpEndpoint::transmit(const iovec* pieces, int count) noexcept {
 
 bool TcpEndpoint::receive_some() noexcept {
   // A few at most, for the others' sake (PRG-1).
-  constexpr int most_reads = 4;
+  constexpr int most_reads = 8;
   engine::Counts& counts = group().counts();
   bool any = false;
   for (int i = 0; i < most_reads && moving(); ++i) {
@@ -76,7 +76,8 @@ bool TcpEndpoint::receive_some() noexcept {
       any = true;
       engine::Counts::add(counts.arrivals);
       if (!arrived(static_cast<std::size_t>(length))) return true;
-      if (static_cast<std::size_t>(length) < wanted) break;
+      // Among large payloads more is worth a look: what it completes is acknowledged together.
+      if (static_cast<std::size_t>(length) < wanted && !among_large_payloads()) break;
       continue;
     }
     if (length < 0 && errno == EINTR) continue;
