@@ -43,6 +43,8 @@ std::vector<Row> all_rows() {
       // chances.
       {{send, bandwidth, received, large, bandwidth_depth, 1, one_call_per_message}, {large}, true},
       {{write, bandwidth, completed, medium, bandwidth_depth, 1, pieces}, {medium, large}, true},
+      // The same, but knowing like weft that each write is done before more than `depth` are under way.
+      {{write, bandwidth, completed, medium, bandwidth_depth, 1, acknowledged}, {medium, large}, true},
       {{read, bandwidth, completed, medium, bandwidth_depth, 1, pieces}, {medium, large}, true},
   };
 }
@@ -107,6 +109,8 @@ std::string_view to_string(NativeKind kind) {
       return "same work";
     case NativeKind::pieces:
       return "64 KiB pieces";
+    case NativeKind::acknowledged:
+      return "64 KiB pieces, acknowledged";
     case NativeKind::coalescing:
       return "coalescing";
     case NativeKind::one_call_per_message:

@@ -24,6 +24,7 @@ enum class NativeKind {
   same_work,             ///< As many calls as the weft side makes posts.
   pieces,                ///< In pieces of 64 KiB, whatever the size of the messages.
   coalescing,            ///< A whole batch of messages in one call.
+  acknowledged,          ///< In such pieces, each message acknowledged, at most `depth` of them outstanding.
   one_call_per_message,  ///< One call for each message although weft posts batches.
 };
 

@@ -37,7 +37,7 @@ TEST(SelectWorkloads, DefaultHasEveryMetricAndBothRateBaselines) {
   const auto count = [&](auto test) { return std::count_if(rows.begin(), rows.end(), test); };
   EXPECT_EQ(count([](const Workload& row) { return row.metric == Metric::latency; }), 2);
   EXPECT_EQ(count([](const Workload& row) { return row.metric == Metric::bandwidth; }),
-            7);  // 1 MiB sends twice
+            9);  // 1 MiB sends and both writes twice
   EXPECT_EQ(count([](const Workload& row) { return row.native_kind == NativeKind::coalescing; }), 2);
   const auto against_single_calls = [](const Workload& row) {
     return row.metric == Metric::rate && row.native_kind == NativeKind::one_call_per_message;

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "common/program_memory.hpp"
+#include "same_host.hpp"
 #include "tcp_context.hpp"
 
 namespace weft::tcp {
@@ -24,6 +25,7 @@ bool TcpEndpoint::establish(const provider::PeerParameters& peer) {
 int TcpEndpoint::take_descriptor() noexcept {
   const int on = 1;
   setsockopt(connection_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  stop_pacing_on_this_host(connection_);
   return connection_;
 }
 

@@ -5,6 +5,8 @@
 #include <netinet/tcp.h>
 #include <unistd.h>
 
+#include <array>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -46,6 +48,13 @@ Connection::Connection(Descriptor socket) : socket_(std::move(socket)) {
   const int one = 1;
   if (::setsockopt(socket_.number(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof one) != 0) {
     throw_socket_error("setsockopt TCP_NODELAY", errno);
+  }
+  // As weft does: pacing only slows a connection down that stays on this host.
+  std::array<char, 16> control{};
+  socklen_t length = control.size() - 1;
+  if (::getsockopt(socket_.number(), IPPROTO_TCP, TCP_CONGESTION, control.data(), &length) == 0 &&
+      std::string_view(control.data()).starts_with("bbr")) {
+    (void)::setsockopt(socket_.number(), IPPROTO_TCP, TCP_CONGESTION, "reno", 4);
   }
   const int flags = ::fcntl(socket_.number(), F_GETFL);
   if (::fcntl(socket_.number(), F_SETFL, flags | O_NONBLOCK) != 0)

@@ -1,4 +1,5 @@
-// Messages one way at full speed. The clock stops when the server has counted the last one and said so.
+// Messages one way at full speed. The clock stops when the server has counted the last one and said so; or,
+// where each is acknowledged, when the last acknowledgement is there.
 #include <algorithm>
 #include <vector>
 
@@ -14,7 +15,9 @@ namespace {
 constexpr std::size_t counted_in_chunks = 4096;
 
 std::size_t piece_of(const Workload& workload) {
-  return workload.native_kind == NativeKind::pieces ? piece_size : workload.size * workload.batch;
+  const bool pieces =
+      workload.native_kind == NativeKind::pieces || workload.native_kind == NativeKind::acknowledged;
+  return pieces ? piece_size : workload.size * workload.batch;
 }
 
 class StreamServer final : public ServerRole {
@@ -22,6 +25,7 @@ class StreamServer final : public ServerRole {
   explicit StreamServer(const Workload& workload)
       : size_(workload.size),
         piece_(piece_of(workload)),
+        acknowledges_(workload.native_kind == NativeKind::acknowledged),
         buffer_(workload.size, window(workload)),
         chunk_(piece_size + workload.size) {}
 
@@ -35,11 +39,15 @@ class StreamServer final : public ServerRole {
     } else {
       receive_in_place(operations);
     }
+    if (!acknowledges_) say_done();
+  }
+
+ private:
+  void say_done() {
     const char done = 1;
     connection_.send(&done, 1);
   }
 
- private:
   void receive_chunks(std::uint64_t operations) {
     std::size_t held = 0;  // Bytes of a message that is not complete yet, at the start of the chunk.
     for (std::uint64_t number = 0; number < operations;) {
@@ -54,11 +62,13 @@ class StreamServer final : public ServerRole {
     for (std::uint64_t number = 0; number < operations; ++number) {
       connection_.receive(buffer_.slot(number), size_, piece_);
       check_stamp(buffer_.slot(number), number);
+      if (acknowledges_) say_done();
     }
   }
 
   std::size_t size_;
   std::size_t piece_;
+  bool acknowledges_;
   SlotBuffer buffer_;
   std::vector<std::byte> chunk_;
   Listener listener_;
@@ -70,6 +80,8 @@ class StreamClient final : public ClientRole {
   StreamClient(const Workload& workload, const std::string& address)
       : messages_per_call_(workload.native_kind == NativeKind::one_call_per_message ? 1 : workload.batch),
         piece_(piece_of(workload)),
+        most_unacknowledged_(workload.native_kind == NativeKind::acknowledged ? workload.depth : 0),
+        acknowledgements_(workload.depth),
         buffer_(workload.size, window(workload)),
         connection_(connect_to(address)) {}
 
@@ -78,19 +90,32 @@ class StreamClient final : public ClientRole {
   Slice run(std::uint64_t operations) override {
     meet_as_client(connection_);
     const auto start = RoundTripClock::Clock::now();
+    std::uint64_t acknowledged = 0;
     for (std::uint64_t number = 0; number < operations; number += messages_per_call_) {
+      if (most_unacknowledged_ != 0 && number - acknowledged == most_unacknowledged_)
+        acknowledged += take_acknowledgements();
       for (std::uint32_t i = 0; i < messages_per_call_; ++i) stamp(buffer_.slot(number + i), number + i);
       connection_.send(buffer_.slot(number), messages_per_call_ * buffer_.slot_size(), piece_);
     }
-    char done = 0;
-    connection_.receive(&done, 1);
+    if (most_unacknowledged_ != 0) {
+      while (acknowledged < operations) acknowledged += take_acknowledgements();
+    } else {
+      char done = 0;
+      connection_.receive(&done, 1);
+    }
     const std::chrono::duration<double> elapsed = RoundTripClock::Clock::now() - start;
     return {operations, elapsed.count(), {}};
   }
 
  private:
+  std::uint64_t take_acknowledgements() {
+    return connection_.receive_some(acknowledgements_.data(), acknowledgements_.size());
+  }
+
   std::uint32_t messages_per_call_;
   std::size_t piece_;
+  std::uint32_t most_unacknowledged_;  // 0: none is asked for
+  std::vector<char> acknowledgements_;
   SlotBuffer buffer_;
   Connection connection_;
 };
