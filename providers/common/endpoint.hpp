@@ -219,6 +219,9 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard]] Leave message_may_leave(std::uint64_t stored_length) noexcept {
     if (messages_framed_ < granted_by_peer_) [[likely]]
       return Leave::granted;
+    // A peer that just granted many receives is busy taking messages and will grant more: coming early would
+    // only cost it a copy.
+    if (granted_in_bulk_) return Leave::not_yet;
     const std::uint64_t charge = Unexpected::charge(stored_length);
     if (charged_ - returned_by_peer_ + charge > peer_window_) return Leave::not_yet;
     charged_ += charge;
@@ -238,6 +241,9 @@ class Endpoint : public provider::Endpoint {
   // An update should leave by itself: the peer may be waiting for it, or will be soon.
   [[nodiscard]] bool update_due() const noexcept { return untold() && (tell_now_ || peer_runs_dry()); }
   [[nodiscard]] bool peer_runs_dry() const noexcept;
+  [[nodiscard]] bool owes_half() const noexcept {
+    return granted_ - granted_told_ >= (std::uint64_t{receives_.depth()} + 1) / 2;
+  }
   // It may ride along with something that leaves anyway.
   [[nodiscard]] bool anything_to_say() const noexcept {
     return granted_ - granted_told_ > receives_.depth() / 8 || requests_done_ != requests_done_told_ ||
@@ -356,6 +362,7 @@ class Endpoint : public provider::Endpoint {
   std::uint32_t requests_framed_ = 0;  // one-sided operations
   std::uint64_t granted_by_peer_ = 0;
   std::uint32_t acknowledged_by_peer_ = 0;
+  bool granted_in_bulk_ = false;  // by the peer's last update
   std::uint64_t peer_window_ = 0;
   std::uint64_t charged_ = 0;
   std::uint64_t returned_by_peer_ = 0;

@@ -286,6 +286,9 @@ bool Endpoint::on_update(const wire::Header& header, const wire::UpdateExtension
       header.word < returned_by_peer_ || header.word > charged_) {
     return break_protocol("the peer granted or acknowledged what cannot be");
   }
+  constexpr std::uint64_t many_grants = 32;
+  if (extension.granted != granted_by_peer_)
+    granted_in_bulk_ = extension.granted - granted_by_peer_ >= many_grants;
   granted_by_peer_ = extension.granted;
   acknowledged_by_peer_ = extension.acknowledged;
   returned_by_peer_ = header.word;

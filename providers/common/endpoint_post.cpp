@@ -187,7 +187,8 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
   if (result.accepted != 0 && state_ != State::preparing) {
     if (stored_ != nullptr) match_waiting();
     if (moving()) {
-      if (update_due()) push_output();
+      // A program with entries left to take will post again soon: one update for all of it.
+      if (update_due() && (!group_.has_entries() || owes_half())) push_output();
       note_untold();
     }
   }
