@@ -201,7 +201,9 @@ class Endpoint : public provider::Endpoint {
   };
   Status take(const WorkRequest& request) noexcept;
   Status check(const WorkRequest& request, Checked& checked) const noexcept;
-  Status check_remote(const WorkRequest& request, Checked& checked) const noexcept;
+  Status check_remote(const WorkRequest& request, std::uint64_t length, std::uint32_t& slot) const noexcept;
+  Status check_small(const WorkRequest& request, Piece& piece, std::uint32_t& slot) const noexcept;
+  SendRecord& record_small(const WorkRequest& request, const Piece& piece, std::uint32_t slot) noexcept;
   Status take_receive(const ReceiveRequest& request) noexcept;
   bool stash_inline(SendRecord& record) noexcept;
   void stash_unframed(std::uint64_t from) noexcept;
@@ -229,7 +231,8 @@ class Endpoint : public provider::Endpoint {
   }
   void write_small_message(Outgoing& out, const std::byte* bytes, std::size_t length, std::uint8_t flags,
                            std::uint32_t immediate) noexcept;
-  void post_small_messages(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
+  bool frame_unrecorded(Outgoing& out, const WorkRequest& request, const Piece& piece) noexcept;
+  void post_small(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
   bool send_framed(Outgoing& out) noexcept;
   [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) noexcept;
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;

@@ -22,8 +22,8 @@ namespace {
 
 }  // namespace
 
-Status Endpoint::check_remote(const WorkRequest& request, Checked& checked) const noexcept {
-  const std::uint64_t length = checked.local.length;
+Status Endpoint::check_remote(const WorkRequest& request, std::uint64_t length,
+                              std::uint32_t& slot) const noexcept {
   if (length == 0) return Status::ok;  // needs no region (OPS-8)
   const std::uint64_t index = request.remote.memory & 0xffffffff;
   if (index >= imports_.size()) return Status::invalid_argument;
@@ -38,7 +38,7 @@ Status Endpoint::check_remote(const WorkRequest& request, Checked& checked) cons
   if (is_atomic(request.operation) && (request.remote.offset + import.misalignment) % 8 != 0) {
     return Status::invalid_argument;
   }
-  checked.slot = static_cast<std::uint32_t>(index);
+  slot = static_cast<std::uint32_t>(index);
   return Status::ok;
 }
 
@@ -60,7 +60,7 @@ Status Endpoint::check(const WorkRequest& request, Checked& checked) const noexc
   if (length > (is_message(request.operation) ? limits_.max_message : limits_.max_transfer))
     return Status::too_big;
   if (is_atomic(request.operation) && length != sizeof(std::uint64_t)) return Status::invalid_argument;
-  return request.operation == Operation::send ? Status::ok : check_remote(request, checked);
+  return request.operation == Operation::send ? Status::ok : check_remote(request, length, checked.slot);
 }
 
 bool Endpoint::stash_inline(SendRecord& record) noexcept {
@@ -130,18 +130,17 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
     result.status = Status::not_connected;
     return result;
   }
-  if (sends_.empty() && kept_ == nullptr && control_.empty() && answers_head_ == answers_tail_ && moving()) {
-    post_small_messages(requests, count, result);
-    if (result.accepted == count || result.status != Status::ok) return result;
-  }
   const std::uint64_t first = sends_.tail;
-  const std::size_t already = result.accepted;
-  while (result.accepted < count) {
-    result.status = take(requests[result.accepted]);
-    if (result.status != Status::ok) break;
-    ++result.accepted;
+  if (framing_ == first && kept_ == nullptr && control_.empty() && answers_head_ == answers_tail_ &&
+      moving()) {
+    post_small(requests, count, result);
+    if (framing_ == sends_.tail && (result.accepted == count || result.status != Status::ok)) return result;
   }
-  if (result.accepted != already) {
+  while (result.accepted < count && result.status == Status::ok) {
+    result.status = take(requests[result.accepted]);
+    if (result.status == Status::ok) ++result.accepted;
+  }
+  if (framing_ != sends_.tail) {
     push_output();
     if (framing_ != sends_.tail) stash_unframed(first);
   }

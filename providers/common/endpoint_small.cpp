@@ -34,51 +34,95 @@ bool Endpoint::frame_small_message(Outgoing& out, SendRecord& record) noexcept {
   return true;
 }
 
-// Small messages posted while nothing waits: framed from the requests themselves, without records, since
-// their bytes are copied and so complete at once. Stops at the first request that is anything else;
-// result.status tells a refusal.
-void Endpoint::post_small_messages(const WorkRequest* requests, std::size_t count,
-                                   PostResult& result) noexcept {
+// Small messages and writes posted while nothing waits are framed from the requests themselves. Their bytes
+// are copied, so a message is complete at once and needs no record, unless completions of operations before
+// it are still to come. Stops at the first request that is anything else; result.status tells a refusal.
+void Endpoint::post_small(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept {
   Outgoing& out = group_.outgoing();
   out.clear();
+  bool retires = false;
   for (; result.accepted < count; ++result.accepted) {
     const WorkRequest& request = requests[result.accepted];
-    if (request.operation != Operation::send || request.segments.size() > 1 ||
+    const bool write = request.operation == Operation::write;
+    if (!(write || request.operation == Operation::send) || request.segments.size() > 1 ||
         (request.flags & known_flags) != request.flags) {
       break;
     }
     Piece piece;
-    if (!request.segments.empty()) {
-      const bool inline_data = has(request.flags, Flags::inline_data);
-      const Segment& segment = request.segments.front();
-      result.status = check_segment(regions_, segment, Access::none, inline_data, piece);
-      if (result.status == Status::ok && inline_data && segment.length > limits_.max_inline)
-        result.status = Status::too_big;
-      if (result.status != Status::ok) break;
+    std::uint32_t slot = 0;
+    result.status = check_small(request, piece, slot);
+    if (result.status != Status::ok) break;
+    if (piece.length > copy_below_ || !out.has_room(small_write_header + piece.length)) break;
+    const bool recorded = write || !sends_.empty();
+    if (recorded && sends_.full()) {
+      result.status = Status::again;
+      break;
     }
-    const std::uint64_t length = piece.length;
-    if (length > copy_below_ || !out.has_room(small_header + length)) break;
     const bool signalled = !has(request.flags, Flags::unsignalled);
     if (signalled && !send_queue_.reserve()) {
       result.status = Status::again;
       break;
     }
-    const auto leave = message_may_leave(length);
-    if (leave == Leave::not_yet) {
+    if (recorded) {
+      SendRecord& record = record_small(request, piece, slot);
+      if (write ? !frame_small_write(out, record) : !frame_small_message(out, record)) {
+        ++result.accepted;  // it waits in its record
+        break;
+      }
+      retires = retires || !write;
+    } else if (!frame_unrecorded(out, request, piece)) {
       if (signalled) send_queue_.release(1);
       break;
-    }
-    std::uint8_t flags = leave == Leave::charged ? wire::charged : std::uint8_t{0};
-    if (has(request.flags, Flags::with_immediate)) flags |= wire::immediate;
-    write_small_message(out, piece.address, length, flags, request.immediate);
-    if (signalled) {
-      send_queue_.push_filled(
-          [&](Completion& entry) { fill(entry, request.context, length, Operation::send, Status::ok); });
     }
   }
   if (out.total() == 0) return;
   if (anything_to_say()) frame_update(out);
-  send_framed(out);
+  if (send_framed(out) && retires) retire();
+}
+
+inline Status Endpoint::check_small(const WorkRequest& request, Piece& piece,
+                                    std::uint32_t& slot) const noexcept {
+  if (request.segments.empty()) return Status::ok;
+  const bool inline_data = has(request.flags, Flags::inline_data);
+  const Segment& segment = request.segments.front();
+  const Status status = check_segment(regions_, segment, Access::none, inline_data, piece);
+  if (status != Status::ok) return status;
+  if (inline_data && segment.length > limits_.max_inline) return Status::too_big;
+  return request.operation == Operation::write ? check_remote(request, piece.length, slot) : Status::ok;
+}
+
+inline SendRecord& Endpoint::record_small(const WorkRequest& request, const Piece& piece,
+                                          std::uint32_t slot) noexcept {
+  SendRecord& record = sends_.back();
+  ++sends_.tail;
+  record.context = request.context;
+  record.length = piece.length;
+  record.remote_offset = request.remote.offset;
+  record.piece = piece;
+  record.spill = nullptr;
+  record.slot = slot;
+  record.immediate = request.immediate;
+  record.number = 0;
+  record.operation = request.operation;
+  record.flags = request.flags;
+  record.piece_count = static_cast<std::uint8_t>(request.segments.size());
+  record.answered = false;
+  return record;
+}
+
+// False: it may not leave yet.
+inline bool Endpoint::frame_unrecorded(Outgoing& out, const WorkRequest& request,
+                                       const Piece& piece) noexcept {
+  const auto leave = message_may_leave(piece.length);
+  if (leave == Leave::not_yet) return false;
+  std::uint8_t flags = leave == Leave::charged ? wire::charged : std::uint8_t{0};
+  if (has(request.flags, Flags::with_immediate)) flags |= wire::immediate;
+  write_small_message(out, piece.address, piece.length, flags, request.immediate);
+  if (!has(request.flags, Flags::unsignalled)) {
+    send_queue_.push_filled(
+        [&](Completion& entry) { fill(entry, request.context, piece.length, Operation::send, Status::ok); });
+  }
+  return true;
 }
 
 // A write of one small piece, whole. False: it does not fit, or may not leave yet.
