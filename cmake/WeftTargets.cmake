@@ -67,7 +67,7 @@ endfunction()
 # tenth off the instructions of a call. The objects hold ordinary code too, for whoever links without that.
 function(weft_optimise_whole target)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    target_compile_options(${target} PRIVATE -flto -ffat-lto-objects)
+    target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
   endif()
 endfunction()
 

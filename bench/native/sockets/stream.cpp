@@ -34,7 +34,7 @@ class StreamServer final : public ServerRole {
 
   void serve(std::uint64_t operations) override {
     meet_as_server(connection_);
-    if (size_ <= counted_in_chunks) {
+    if (size_ <= counted_in_chunks && !acknowledges_) {
       receive_chunks(operations);
     } else {
       receive_in_place(operations);
