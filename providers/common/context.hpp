@@ -12,6 +12,7 @@
 #include "regions.hpp"
 #include "weft/provider/context.hpp"
 #include "weft/provider/provider.hpp"
+#include "weft/provider/strict.hpp"
 
 namespace weft::engine {
 
@@ -23,7 +24,7 @@ struct EngineOptions {
   std::uint32_t copy_below = 1024;  // payload up to this length is copied into the frame buffer
 };
 
-class Context : public provider::Context {
+class Context : public provider::Context, public provider::StrictSwitches {
  public:
   Context(provider::Host& host, const provider::OpenRequest& request, const EngineOptions& options);
   ~Context() override;
@@ -34,7 +35,12 @@ class Context : public provider::Context {
       provider::CompletionQueue& queue, std::uint32_t depth, std::uint64_t user_value) override;
   [[nodiscard]] std::vector<Counter> counters() const override;
   void enter_child() noexcept override;
+  bool complete_sends_when_matched() noexcept override { return strict_sends_ = true; }
+  bool hold_writes() noexcept override { return strict_writes_ = true; }
 
+  // What the two switches above came to, for the endpoints made from now on.
+  [[nodiscard]] bool strict_sends() const noexcept { return strict_sends_; }
+  [[nodiscard]] bool strict_writes() const noexcept { return strict_writes_; }
   [[nodiscard]] RegionTable& regions() noexcept { return regions_; }
   [[nodiscard]] const EngineOptions& options() const noexcept { return options_; }
   [[nodiscard]] ThreadMode thread_mode() const noexcept { return thread_mode_; }
@@ -62,6 +68,8 @@ class Context : public provider::Context {
   const EngineOptions options_;
   Limits limits_;
   RegionTable regions_;
+  bool strict_sends_ = false;  // set while the context opens, before anybody else knows it
+  bool strict_writes_ = false;
   mutable std::mutex groups_mutex_;
   std::vector<Group*> groups_;
   std::array<std::uint64_t, 5> counted_before_{};  // by groups that are gone

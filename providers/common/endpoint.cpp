@@ -44,6 +44,8 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
       events_(request.events),
       user_value_(request.user_value),
       id_(request.id),
+      strict_sends_(context.strict_sends()),
+      strict_writes_(context.strict_writes()),
       limits_(context.limits()),
       sends_(request.send_depth),
       reads_(context.options().max_outstanding_reads),

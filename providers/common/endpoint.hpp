@@ -3,8 +3,8 @@
 // drives it by inbound(), arrived(), settle() and push_output() with the group's gate held.
 //
 // Split over files by what happens: endpoint.cpp (life), endpoint_post.cpp (taking requests),
-// endpoint_output.cpp (framing and sending), endpoint_input.cpp (parsing), endpoint_match.cpp (messages meet
-// receives).
+// endpoint_output.cpp (framing and sending), endpoint_strict.cpp (what provider::StrictSwitches changes of
+// that), endpoint_input.cpp (parsing), endpoint_match.cpp (messages meet receives).
 #pragma once
 
 #include <sys/uio.h>
@@ -236,6 +236,8 @@ class Endpoint : public provider::Endpoint {
   bool send_framed(Outgoing& out) noexcept;
   [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) noexcept;
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
+  [[nodiscard]] bool write_may_leave() noexcept;
+  [[nodiscard]] bool receive_was_there(const SendRecord& record) const noexcept;
   void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
                             std::uint32_t length, bool copied) noexcept;
@@ -352,6 +354,9 @@ class Endpoint : public provider::Endpoint {
   const std::uint32_t id_;
   State state_ = State::preparing;
   bool silenced_ = false;
+  const bool strict_sends_;  // see provider::StrictSwitches
+  const bool strict_writes_;
+  bool release_writes_ = false;
   Limits limits_;
 
   // ---- send side

@@ -131,7 +131,9 @@ void Endpoint::send_held_back() noexcept {
   holds_back_ = false;
   if (!moving()) return;
   tell_now_ = true;
+  release_writes_ = true;
   push_output();
+  release_writes_ = false;
 }
 
 void Endpoint::frame_answers(Outgoing& out) noexcept {
@@ -174,6 +176,7 @@ bool Endpoint::may_start(SendRecord& record) noexcept {
     case Operation::write_with_immediate: {
       const auto leave = message_may_leave(record.operation == Operation::send ? record.length : 0);
       record.answered = leave == Leave::charged;  // kept here until it is framed
+      record.operand = record.answered ? charged_ : 0;
       if (leave != Leave::not_yet) return true;
       if (peer_shares_receives_ && !announced_) {
         announced_ = true;
@@ -186,6 +189,8 @@ bool Endpoint::may_start(SendRecord& record) noexcept {
     case Operation::fetch_add:
     case Operation::compare_swap:
       return reads_tail_ - reads_head_ < limits_.max_outstanding_reads;
+    case Operation::write:
+      return !strict_writes_ || write_may_leave();
     default:
       return true;
   }
@@ -335,6 +340,7 @@ void Endpoint::retire() noexcept {
     switch (record.operation) {
       case Operation::send:
         if (record.stream_end > stream_sent_) return;
+        if (strict_sends_ && !receive_was_there(record)) return;
         break;
       case Operation::read:
       case Operation::fetch_add:
@@ -344,6 +350,9 @@ void Endpoint::retire() noexcept {
       default:
         if (!reached(acknowledged_by_peer_, record.number) && !close_answered_) return;
         if (record.stream_end > stream_sent_) return;
+        if (strict_sends_ && record.operation == Operation::write_with_immediate &&
+            !receive_was_there(record))
+          return;
         break;
     }
     complete_send(record, Status::ok, 0);

@@ -132,7 +132,7 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
   }
   const std::uint64_t first = sends_.tail;
   if (framing_ == first && kept_ == nullptr && control_.empty() && answers_head_ == answers_tail_ &&
-      moving()) {
+      moving() && !strict_sends_ && !strict_writes_) {
     post_small(requests, count, result);
     if (framing_ == sends_.tail && (result.accepted == count || result.status != Status::ok)) return result;
   }

@@ -129,6 +129,7 @@ inline bool Endpoint::frame_unrecorded(Outgoing& out, const WorkRequest& request
 bool Endpoint::frame_small_write(Outgoing& out, SendRecord& record) noexcept {
   const std::size_t size = small_write_header + record.length;
   if (!out.has_room(size) || (has(record.flags, Flags::fence) && reads_head_ != reads_tail_)) return false;
+  if (strict_writes_ && !write_may_leave()) return false;
   const std::uint8_t flags = wants_acknowledgement(record) ? wire::acknowledge : std::uint8_t{0};
   record.number = ++requests_framed_;
   std::byte* at = out.copy_in(size);

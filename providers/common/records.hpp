@@ -57,7 +57,7 @@ struct SendRecord {
   std::uint64_t length = 0;      // payload bytes
   std::uint64_t stream_end = 0;  // where its last byte lies in the outgoing stream, once framed
   std::uint64_t remote_offset = 0;
-  std::uint64_t operand = 0;
+  std::uint64_t operand = 0;  // of an atomic. A message: see endpoint_strict.cpp
   std::uint64_t compare = 0;
   Piece piece;  // the only piece, when piece_count is 1
   Spill* spill = nullptr;
