@@ -210,8 +210,11 @@ CONFORMANCE_TEST(MEM, 8, one_buffer_is_the_source_of_many_transfers_at_once, alo
     REQUIRE_EQ(loop.far_endpoint.receive(target_region.slice(i * size, size), i), Status::ok);
   }
   for (std::size_t i = 0; i < count; ++i) {
-    REQUIRE_EQ(loop.near_endpoint.send(source_region.whole(), i), Status::ok);
-    REQUIRE_EQ(loop.near_endpoint.write(source_region.whole(), remote.at((count + i) * size), i), Status::ok);
+    const std::uint64_t place = (count + i) * size;
+    REQUIRE_EQ(post_soon([&] { return loop.near_endpoint.send(source_region.whole(), i); }), Status::ok);
+    REQUIRE_EQ(
+        post_soon([&] { return loop.near_endpoint.write(source_region.whole(), remote.at(place), i); }),
+        Status::ok);
   }
   for (const Completion& completion : loop.far.take(count)) CHECK_EQ(completion.status, Status::ok);
   for (const Completion& completion : loop.near.take(2 * count)) CHECK_EQ(completion.status, Status::ok);

@@ -34,7 +34,8 @@ CONFORMANCE_TEST(PRG, 1, polling_takes_no_more_than_there_is_room_for, alone) {
   weft::MemoryRegion region = loop.region(buffer);
   for (std::uint64_t i = 0; i < 50; ++i) {
     REQUIRE_EQ(loop.far_endpoint.receive(region.slice(0, 8), i), Status::ok);
-    REQUIRE_EQ(loop.near_endpoint.send(region.slice(8, 8), i), Status::ok);
+    REQUIRE_EQ(post_when_possible(loop.near, [&] { return loop.near_endpoint.send(region.slice(8, 8), i); }),
+               Status::ok);
   }
   weft::CompletionQueue queue = loop.far.queue();
   std::uint64_t next = 0;
@@ -78,7 +79,9 @@ CONFORMANCE_TEST(PRG, 1, endpoints_progress_whatever_the_program_does, with_peer
   const GuardedBuffer buffer(1 << 20);
   weft::MemoryRegion region = side.region(buffer);
   const Stopwatch watch;
-  for (std::uint64_t i = 0; i < 8; ++i) REQUIRE_EQ(endpoint.send(region.whole(), i), Status::ok);
+  for (std::uint64_t i = 0; i < 8; ++i) {
+    REQUIRE_EQ(post_soon([&] { return endpoint.send(region.whole(), i); }), Status::ok);
+  }
   // They are complete while the peer still polls its other queue.
   for (std::uint64_t i = 0; i < 8; ++i) CHECK_EQ(side.completions.next_of(Operation::send, 2s).context, i);
   CHECK_LE(watch.without_stalls(), 900ms);
@@ -207,7 +210,9 @@ CONFORMANCE_TEST(PRG, 5, an_accepted_operation_goes_out_without_further_calls, w
   for (const std::size_t size : sizes) {
     for (int count = 1; count <= 5; count += 4) {
       peer.control().barrier();
-      for (int i = 0; i < count; ++i) REQUIRE_EQ(side.endpoint.send(region.slice(0, size), 1), Status::ok);
+      for (int i = 0; i < count; ++i) {
+        REQUIRE_EQ(post_soon([&] { return side.endpoint.send(region.slice(0, size), 1); }), Status::ok);
+      }
       peer.control().barrier();
       peer.control().barrier();  // here this side makes no call at all
       for (const Completion& sent : side.completions.take(static_cast<std::size_t>(count))) {
