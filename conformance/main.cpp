@@ -64,10 +64,13 @@ int run(int argc, char** argv) {
   }
   std::cout << "Seed " << options.seed << " (again with --seed " << options.seed << ")\n";
 
+  if (!options.junit.empty()) testing::GTEST_FLAG(output) = "xml:" + options.junit;
   const int status = RUN_ALL_TESTS();
   drop_filtered(results);
+  results.compare_checks();
   results.print_matrix();
   if (!options.json.empty()) results.write_json(options.json);
+  if (!options.markdown.empty()) results.write_markdown(options.markdown);
   return status == 0 && results.good() ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 

@@ -9,6 +9,14 @@ namespace {
 constexpr std::size_t most_failures = 20;
 constexpr std::size_t longest_text = 3000;
 
+// Names of source files, kept for the life of the process.
+std::string_view kept_name(const std::string& name) {
+  static std::mutex mutex;
+  static auto* names = new std::set<std::string>;
+  const std::lock_guard lock(mutex);
+  return *names->insert(name).first;
+}
+
 }  // namespace
 
 Findings& Findings::here() {
@@ -16,9 +24,9 @@ Findings& Findings::here() {
   return *findings;
 }
 
-void Findings::count() noexcept {
+void Findings::count(const char* file, int line) {
   const std::lock_guard lock(mutex_);
-  ++checks_;
+  checked_.emplace(file, line);
 }
 
 void Findings::add(Failure failure) {
@@ -33,7 +41,7 @@ void Findings::add(Failure failure) {
 
 std::uint64_t Findings::checks() const {
   const std::lock_guard lock(mutex_);
-  return checks_;
+  return checked_.size();
 }
 
 bool Findings::failed() const {
@@ -48,12 +56,15 @@ std::vector<Failure> Findings::failures() const {
 
 std::string Findings::take() {
   const std::lock_guard lock(mutex_);
-  nlohmann::json out{{"checks", checks_}, {"left_out", left_out_}, {"failures", nlohmann::json::array()}};
+  nlohmann::json out{
+      {"checked", nlohmann::json::array()}, {"left_out", left_out_}, {"failures", nlohmann::json::array()}};
+  for (const auto& [file, line] : checked_) out["checked"].push_back({file, line});
   for (const Failure& failure : failures_) {
     out["failures"].push_back({{"file", failure.file}, {"line", failure.line}, {"text", failure.text}});
   }
   failures_.clear();
-  checks_ = left_out_ = 0;
+  checked_.clear();
+  left_out_ = 0;
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -63,7 +74,9 @@ void Findings::merge(const std::string& taken, const std::string& where) {
     add({failure.at("file"), failure.at("line"), where + failure.at("text").get<std::string>()});
   }
   const std::lock_guard lock(mutex_);
-  checks_ += in.at("checks").get<std::uint64_t>();
+  for (const auto& statement : in.at("checked")) {
+    checked_.emplace(kept_name(statement.at(0).get<std::string>()), statement.at(1).get<int>());
+  }
   left_out_ += in.at("left_out").get<std::uint64_t>();
 }
 
@@ -76,7 +89,6 @@ void FailedCheck::operator=(const testing::Message& more) const noexcept(false) 
 namespace detail {
 
 testing::AssertionResult truth(const char* text, bool value) {
-  Findings::here().count();
   if (value) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "does not hold: " << text;
 }
@@ -84,7 +96,6 @@ testing::AssertionResult truth(const char* text, bool value) {
 testing::AssertionResult comparison(bool holds, const char* found_text, const char* relation,
                                     const char* expected_text, const std::string& found,
                                     const std::string& expected) {
-  Findings::here().count();
   if (holds) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "does not hold: " << found_text << ' ' << relation << ' '
                                      << expected_text << "\n  left:  " << found << "\n  right: " << expected;

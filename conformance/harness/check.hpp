@@ -1,5 +1,7 @@
 // Checks that work in every process and thread of a test, not only in the one that runs GoogleTest: what
-// fails is noted and travels to the runner when the process is done. Each check counts as one obligation.
+// fails is noted and travels to the runner when the process is done. Each CHECK statement that was reached
+// counts as one obligation, however often it was: so the count tells whether a test checked the same on two
+// providers.
 //
 //   CHECK(…) CHECK_EQ(found, expected) CHECK_NE CHECK_LT CHECK_LE CHECK_GT CHECK_GE    go on after a failure
 //   REQUIRE(…) REQUIRE_EQ …                                                           leave the test's
@@ -11,7 +13,9 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -34,9 +38,14 @@ struct Abandoned {};
 // What the checks of this process found.
 class Findings {
  public:
+  Findings() = default;
+  Findings(Findings&& other) noexcept
+      : failures_(std::move(other.failures_)),
+        left_out_(other.left_out_),
+        checked_(std::move(other.checked_)) {}
   static Findings& here();
 
-  void count() noexcept;
+  void count(const char* file, int line);
   void add(Failure failure);
   [[nodiscard]] std::uint64_t checks() const;
   [[nodiscard]] bool failed() const;
@@ -49,7 +58,7 @@ class Findings {
   mutable std::mutex mutex_;
   std::vector<Failure> failures_;
   std::uint64_t left_out_ = 0;
-  std::uint64_t checks_ = 0;
+  std::set<std::pair<std::string_view, int>> checked_;  // statements; file names live as long as the program
 };
 
 // Takes the text streamed to a failed check.
@@ -113,9 +122,10 @@ template <class Function>
 }  // namespace conformance
 
 // A loop that runs once at most, because after an `if` a loop takes no `else` away.
-#define WEFT_CHECK_RESULT(result, fatal)                                            \
-  for (::testing::AssertionResult weft_check_result = (result); !weft_check_result; \
-       weft_check_result = ::testing::AssertionSuccess())                           \
+#define WEFT_CHECK_RESULT(result, fatal)                                          \
+  for (::testing::AssertionResult weft_check_result =                             \
+           (::conformance::Findings::here().count(__FILE__, __LINE__), (result)); \
+       !weft_check_result; weft_check_result = ::testing::AssertionSuccess())     \
   ::conformance::FailedCheck(__FILE__, __LINE__, weft_check_result.message(), fatal) = ::testing::Message()
 
 #define CHECK(x) WEFT_CHECK_RESULT(::conformance::detail::truth(#x, static_cast<bool>(x)), false)

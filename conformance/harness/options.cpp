@@ -28,7 +28,11 @@ bool parse_options(int argc, char** argv, Options& options) {
   add("seed", po::value(&options.seed)->value_name("NUMBER"),
       "replays a run; default: another one each time");
   add("list", po::bool_switch(&options.list), "lists the tests with their rules");
+  add("jobs,j", po::value(&options.jobs)->default_value(1)->value_name("NUMBER"),
+      "so many tests side by side; most of them wait most of the time");
   add("json", po::value(&options.json)->value_name("FILE"), "writes the results there");
+  add("markdown", po::value(&options.markdown)->value_name("FILE"), "writes the matrix there, as a table");
+  add("junit", po::value(&options.junit)->value_name("FILE"), "writes the results there as JUnit XML");
   add("in-process", po::bool_switch(&options.in_process),
       "runs tests in this process, for a debugger; a crash or a hang then ends the run");
 
@@ -46,6 +50,7 @@ bool parse_options(int argc, char** argv, Options& options) {
   if (threads != "safe" && threads != "single" && threads != "both") {
     throw std::runtime_error("--threads is '" + threads + "'; it can be safe, single or both");
   }
+  if (options.jobs < 1 || options.jobs > 64) throw std::runtime_error("--jobs can be 1 to 64");
   if (options.quick && options.long_run) throw std::runtime_error("--quick and --long exclude each other");
   options.safe = threads != "single";
   options.single = threads != "safe";

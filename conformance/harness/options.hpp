@@ -17,8 +17,11 @@ struct Options {
   bool long_run = false;
   bool list = false;
   bool in_process = false;
+  unsigned jobs = 1;
   std::uint64_t seed = 0;
   std::string json;
+  std::string markdown;
+  std::string junit;
 };
 
 // Takes what GoogleTest has left of the command line. Throws std::runtime_error for what makes no sense;

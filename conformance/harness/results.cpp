@@ -77,23 +77,30 @@ bool Results::good() const {
   });
 }
 
-void Results::print_matrix() const {
-  struct Cell {
-    Outcome outcome = Outcome::pass;
-    int tests = 0;
-    int bad = 0;
-  };
-  std::map<std::string, std::map<std::string, Cell>> matrix;
-  std::set<std::string> columns;
-  std::map<Outcome, int> totals;
+std::string Results::Cell::text() const {
+  if (tests == 0) return to_text(Outcome::not_run);
+  const std::string count =
+      bad > 0 ? std::to_string(bad) + '/' + std::to_string(tests) : std::to_string(tests);
+  return std::string(to_text(outcome)) + ' ' + count;
+}
+
+Results::Matrix Results::matrix() const {
+  Matrix matrix;
   for (const Result& result : selected()) {
-    Cell& cell = matrix[result.rule][result.setting.selector()];
-    columns.insert(result.setting.selector());
+    Cell& cell = matrix.rows[result.rule][result.setting.selector()];
+    matrix.columns.insert(result.setting.selector());
     ++cell.tests;
-    ++totals[result.outcome];
     if (weight(result.outcome) >= weight(Outcome::not_run)) ++cell.bad;
     if (weight(result.outcome) > weight(cell.outcome)) cell.outcome = result.outcome;
   }
+  return matrix;
+}
+
+void Results::print_matrix() const {
+  Matrix matrix = this->matrix();
+  const auto& columns = matrix.columns;
+  std::map<Outcome, int> totals;
+  for (const Result& result : selected()) ++totals[result.outcome];
 
   constexpr std::size_t rule_width = 8;
   constexpr std::size_t cell_width = 18;
@@ -102,8 +109,8 @@ void Results::print_matrix() const {
   std::cout << '\n';
   std::string without_test;
   for (const std::string& rule : contract_rules()) {
-    const auto row = matrix.find(rule);
-    if (row == matrix.end()) {
+    const auto row = matrix.rows.find(rule);
+    if (row == matrix.rows.end()) {
       const auto& tests = all_tests();
       const bool has_test =
           std::any_of(tests.begin(), tests.end(), [&](const auto& t) { return t.rule == rule; });
@@ -112,11 +119,7 @@ void Results::print_matrix() const {
     }
     std::cout << padded(rule, rule_width);
     for (const std::string& column : columns) {
-      const Cell& cell = row->second[column];
-      std::string text = cell.tests == 0 ? "not run" : to_text(cell.outcome);
-      text += cell.bad > 0 ? " " + std::to_string(cell.bad) + "/" + std::to_string(cell.tests)
-                           : " " + std::to_string(cell.tests);
-      std::cout << padded(text, cell_width);
+      std::cout << padded(row->second[column].text(), cell_width);
     }
     std::cout << '\n';
   }
@@ -126,10 +129,50 @@ void Results::print_matrix() const {
   }
   for (const Result& result : selected()) {
     if (weight(result.outcome) >= weight(Outcome::not_run)) {
-      std::cout << to_text(result.outcome) << "  " << result.setting.text() << '.' << result.test << '\n';
+      std::cout << to_text(result.outcome) << "  " << result.setting.text() << '.' << result.test;
+      if (result.outcome == Outcome::fail && result.detail.starts_with("only "))
+        std::cout << ": " << result.detail;
+      std::cout << '\n';
     }
   }
   std::cout.flush();
+}
+
+void Results::write_markdown(const std::string& path) const {
+  Matrix matrix = this->matrix();
+  std::ofstream file(path);
+  file << "| rule |";
+  for (const std::string& column : matrix.columns) file << ' ' << column << " |";
+  file << "\n|---|";
+  for (std::size_t i = 0; i < matrix.columns.size(); ++i) file << "---|";
+  file << '\n';
+  for (const std::string& rule : contract_rules()) {
+    const auto row = matrix.rows.find(rule);
+    if (row == matrix.rows.end()) continue;
+    file << "| " << rule << " |";
+    for (const std::string& column : matrix.columns) file << ' ' << row->second[column].text() << " |";
+    file << '\n';
+  }
+  if (!file.flush()) throw std::runtime_error("--markdown: cannot write '" + path + "'");
+}
+
+void Results::compare_checks() {
+  // The most that was checked, by test.
+  std::map<std::string, const Result*> most;
+  for (const Result& result : results_) {
+    if (result.outcome != Outcome::pass) continue;
+    const Result*& best = most[result.test];
+    if (best == nullptr || result.checks > best->checks) best = &result;
+  }
+  for (Result& result : results_) {
+    if (result.outcome != Outcome::pass) continue;
+    const Result& best = *most[result.test];
+    if (result.checks == best.checks) continue;
+    result.detail = "only " + std::to_string(result.checks) + " obligations were checked, but " +
+                    std::to_string(best.checks) + " on " + best.setting.text() +
+                    ", and no deviation tells why";
+    result.outcome = Outcome::fail;
+  }
 }
 
 void Results::write_json(const std::string& path) const {

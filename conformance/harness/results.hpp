@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -35,11 +37,29 @@ class Results {
   // Rules × provider:fabric, the worst outcome of all tests and thread modes.
   void print_matrix() const;
   void write_json(const std::string& path) const;
+  // The matrix as a table, for documents.
+  void write_markdown(const std::string& path) const;
+  // A test must check the same everywhere: one that passed with fewer obligations than on another provider,
+  // without a deviation that tells why, fails.
+  void compare_checks();
   // Nothing failed and nothing was left out.
   [[nodiscard]] bool good() const;
 
  private:
+  // The worst outcome of one rule on one provider and fabric, over all tests and thread modes.
+  struct Cell {
+    Outcome outcome = Outcome::pass;
+    int tests = 0;
+    int bad = 0;
+
+    [[nodiscard]] std::string text() const;
+  };
+  struct Matrix {
+    std::map<std::string, std::map<std::string, Cell>> rows;  // by rule, then by provider and fabric
+    std::set<std::string> columns;
+  };
   [[nodiscard]] std::vector<Result> selected() const;
+  [[nodiscard]] Matrix matrix() const;
 
   std::vector<Result> results_;
   std::vector<std::size_t> forgotten_;

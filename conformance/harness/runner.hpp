@@ -9,8 +9,8 @@
 
 namespace conformance {
 
-// Runs one test in a process of its own; what it found, and how the process ended, is in Findings::here().
-void run_isolated(const Test& test);
+// Runs one test in a process of its own; `findings` gets what it found and how the process ended.
+void run_isolated(const Test& test, Findings& findings);
 
 // Registers every selected test for every setting. `results` must live until the end.
 void register_tests(const Options& options, const std::vector<Found>& found, Results& results);

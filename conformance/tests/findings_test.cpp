@@ -38,13 +38,12 @@ Told run(const std::string& name, PeerKind kind = PeerKind::process) {
       std::find_if(tests.begin(), tests.end(), [&](const TestCase& t) { return t.name == name; });
   EXPECT_NE(found, tests.end()) << name;
   if (found == tests.end()) return {};
-  (void)Findings::here().take();
+  Findings findings;
   const conformance::Test test(static_cast<std::size_t>(found - tests.begin()), Setting{}, kind, 1, false);
-  run_isolated(test);
+  run_isolated(test, findings);
   Told result;
-  for (const Failure& failure : Findings::here().failures()) result.failures.push_back(failure.text);
-  result.checks = Findings::here().checks();
-  (void)Findings::here().take();
+  for (const Failure& failure : findings.failures()) result.failures.push_back(failure.text);
+  result.checks = findings.checks();
   return result;
 }
 
@@ -58,6 +57,14 @@ TEST(Findings, a_good_test_passes_and_its_checks_are_counted) {
   const Told result = run("SELF_1_passes");
   EXPECT_THAT(result.failures, IsEmpty());
   EXPECT_EQ(result.checks, 3U);
+}
+
+CONFORMANCE_TEST(SELF, 1, checks_in_a_loop, from_cold) {
+  for (int i = 0; i < 10; ++i) CHECK_GE(i, 0);
+}
+
+TEST(Findings, a_check_counts_once_however_often_it_is_reached) {
+  EXPECT_EQ(run("SELF_1_checks_in_a_loop").checks, 1U);
 }
 
 CONFORMANCE_TEST(SELF, 1, goes_on_after_a_check, from_cold) {
