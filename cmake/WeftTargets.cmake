@@ -49,6 +49,17 @@ function(weft_add_test target)
     ENVIRONMENT "ASAN_OPTIONS=${asan_options};UBSAN_OPTIONS=print_stacktrace=1;TSAN_OPTIONS=${tsan_options}")
 endfunction()
 
+# weft_add_run(NAME TARGET program ARGUMENTS … [TIMEOUT seconds])
+# One more ctest test of a program that weft_add_test made, with other arguments. It runs always.
+function(weft_add_run name)
+  cmake_parse_arguments(arg "" "TARGET;TIMEOUT" "ARGUMENTS" ${ARGN})
+  add_test(NAME ${name} COMMAND ${arg_TARGET} --gtest_output=json:${PROJECT_BINARY_DIR}/test-results/${name}.json
+                                ${arg_ARGUMENTS})
+  get_test_property(${arg_TARGET} ENVIRONMENT environment)
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${arg_TIMEOUT} ENVIRONMENT "${environment}")
+  set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${name} always $<TARGET_FILE:${arg_TARGET}>\n")
+endfunction()
+
 # Writes tests.list, one line per test: its name, when it runs (always, full, quick), its program or `script`.
 function(weft_write_test_list)
   get_property(lines GLOBAL PROPERTY WEFT_TEST_LIST)

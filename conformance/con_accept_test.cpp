@@ -176,6 +176,7 @@ void connects_in_a_burst(Test& test, Channel& control) {
   std::vector<weft::Endpoint> endpoints;
   weft::EndpointOptions options;
   options.queue = completions.queue();
+  options.timeout = 30s;  // the acceptor is slow on purpose; how slow, the machine decides
   for (options.user_value = 0; options.user_value < burst; ++options.user_value) {
     endpoints.push_back(context.connect(address, options));
   }

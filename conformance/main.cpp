@@ -5,6 +5,9 @@
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
+#include <string>
+#include <vector>
 
 #include "harness/clock.hpp"
 #include "harness/discovery.hpp"
@@ -42,6 +45,19 @@ void add_plugin_folders(const Options& options) {
   setenv("WEFT_PROVIDER_PATH", path.c_str(), 1);
 }
 
+// GoogleTest writes the JUnit file, and must be told before it looks at the command line.
+void translate_junit(std::vector<std::string>& arguments) {
+  const std::string option = "--junit";
+  for (auto at = arguments.begin(); at != arguments.end(); ++at) {
+    if (at->starts_with(option + '=')) {
+      *at = "--gtest_output=xml:" + at->substr(option.size() + 1);
+    } else if (*at == option && std::next(at) != arguments.end()) {
+      *at = "--gtest_output=xml:" + *std::next(at);
+      arguments.erase(std::next(at));
+    }
+  }
+}
+
 int run(int argc, char** argv) {
   Options options;
   if (!parse_options(argc, argv, options)) return EXIT_SUCCESS;
@@ -64,7 +80,6 @@ int run(int argc, char** argv) {
   }
   std::cout << "Seed " << options.seed << " (again with --seed " << options.seed << ")\n";
 
-  if (!options.junit.empty()) testing::GTEST_FLAG(output) = "xml:" + options.junit;
   const int status = RUN_ALL_TESTS();
   drop_filtered(results);
   results.compare_checks();
@@ -78,9 +93,15 @@ int run(int argc, char** argv) {
 }  // namespace conformance
 
 int main(int argc, char** argv) {
-  testing::InitGoogleTest(&argc, argv);
+  std::vector<std::string> arguments(argv, argv + argc);
+  conformance::translate_junit(arguments);
+  std::vector<char*> pointers;
+  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  int count = static_cast<int>(pointers.size());
+  pointers.push_back(nullptr);
+  testing::InitGoogleTest(&count, pointers.data());
   try {
-    return conformance::run(argc, argv);
+    return conformance::run(count, pointers.data());
   } catch (const std::exception& error) {
     std::cerr << "weft-conformance: " << error.what() << '\n';
     return EXIT_FAILURE;

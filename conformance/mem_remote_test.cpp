@@ -231,21 +231,21 @@ CONFORMANCE_TEST(MEM, 5, the_target_takes_a_region_back_under_writes, with_peer)
   const Deadline deadline(10s);
   while (!deadline.passed()) {
     const Status status = side.endpoint.write(region.whole(), remote.at(0), posted);
+    REQUIRE(status == Status::ok || status == Status::again || status == Status::not_connected)
+        << weft::to_string(status);
     if (status == Status::not_connected) break;
-    if (status == Status::ok) {
-      ++posted;
-    } else {
-      REQUIRE_EQ(status, Status::again);
-    }
+    if (status == Status::ok) ++posted;
     side.completions.collect();
   }
   const auto all = side.completions.until_ended(side.endpoint);
   REQUIRE_EQ(all.size(), posted + 1) << list(all);
   std::size_t faults = 0;
+  bool in_order = true;
   for (std::size_t i = 0; i + 1 < all.size(); ++i) {
-    CHECK_EQ(all[i].context, i);
+    in_order = in_order && all[i].context == i;
     if (all[i].status == Status::remote_access_error) ++faults;
   }
+  CHECK(in_order) << list(all);
   CHECK_LE(faults, 1);
   CHECK(all.back().status == Status::remote_access_error || all.back().status == Status::aborted)
       << weft::to_string(all.back().status);
