@@ -209,8 +209,9 @@ void Adapter::run() {
 
 void Adapter::look_at_everything(Clock::time_point now) {
   for_each_context([now](Context& context) { context.look(now); });
-  for_each_queue_pair([now](QueuePair& pair) { pair.look(now); });
+  // The queues first: what broke a queue pair is told before that it broke.
   for_each_completion_queue([now](CompletionQueue& queue) { queue.look(now); });
+  for_each_queue_pair([now](QueuePair& pair) { pair.look(now); });
   const std::lock_guard guard(objects_mutex_);
   for (const auto& [handle, pool] : shared_queues_) pool->look();
 }

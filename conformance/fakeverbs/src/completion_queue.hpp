@@ -70,6 +70,7 @@ class CompletionQueue : public ibv_cq_ex {
   std::uint64_t head_ = 0;
   std::uint64_t checked_ = 0;  // positions below it have been asked about their delay
   std::atomic<std::int64_t> held_until_{0};
+  std::uint32_t empty_polls_ = 0;
   std::uint64_t garbage_drawn_ = 0;
   bool overrun_told_ = false;
   Completion current_;
