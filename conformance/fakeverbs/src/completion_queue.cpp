@@ -120,7 +120,8 @@ bool CompletionQueue::is_held_back() {
 bool CompletionQueue::take(Completion& completion) {
   while (true) {
     if (!ring_.peek(head_, completion)) {
-      // Now and then only: to look whether a process lives takes long, and one that was just interrupted will go on.
+      // Now and then only: to look whether a process lives takes long, and one that was just interrupted will
+      // go on.
       constexpr std::uint32_t often = 1024;
       if (++empty_polls_ % often != 0 || !ring_.skip_dead(head_)) return false;
       ++head_;
@@ -184,6 +185,7 @@ void CompletionQueue::look(Clock::time_point now) {
       notify(context_.adapter(), context_.adapter().segment(), *shared_, true);
     }
   }
+  if (const std::unique_lock guard(mutex_, std::try_to_lock); guard && ring_.skip_dead(head_)) ++head_;
   if (shared_->overrun.load() != 0 && !std::exchange(overrun_told_, true)) {
     context_.raise(IBV_EVENT_CQ_ERR, handle);
   }

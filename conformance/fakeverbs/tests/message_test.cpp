@@ -141,12 +141,19 @@ TEST(Message, TooLongForTheReceiveBreaksBothEnds) {
   ASSERT_EQ(link.b.post_receive(1, {link.b.segment(0, 63)}), 0);
   ASSERT_EQ(link.b.post_receive(2, {link.b.segment(0, 64)}), 0);
   ASSERT_EQ(link.a.send(3, 0, 64), 0);
-  EXPECT_COMPLETED(link.a.next(), 3, IBV_WC_REM_INV_REQ_ERR);
+  const auto sent = link.a.next();
   const auto received = link.b.next_received();
-  ASSERT_TRUE(received.has_value());
+  ASSERT_TRUE(sent.has_value() && received.has_value());
+  EXPECT_EQ(sent->wr_id, 3u);
   EXPECT_EQ(received->wr_id, 1u);
-  // Adapters say local length error, Soft-RoCE says remote invalid request.
-  EXPECT_TRUE(received->status == IBV_WC_LOC_LEN_ERR || received->status == IBV_WC_REM_INV_REQ_ERR);
+  if (is_fake(link.a.context.get())) {
+    EXPECT_EQ(sent->status, IBV_WC_REM_INV_REQ_ERR);
+    EXPECT_EQ(received->status, IBV_WC_LOC_LEN_ERR);
+  } else {
+    // Soft-RoCE says something else at both ends, and which depends on its version.
+    EXPECT_NE(sent->status, IBV_WC_SUCCESS);
+    EXPECT_NE(received->status, IBV_WC_SUCCESS);
+  }
   EXPECT_COMPLETED(link.b.next_received(), 2, IBV_WC_WR_FLUSH_ERR);
   EXPECT_EQ(link.a.state(), IBV_QPS_ERR);
   EXPECT_TRUE(eventually([&] { return link.b.state() == IBV_QPS_ERR; }));
@@ -181,9 +188,11 @@ TEST(Message, AChainStopsAtItsFirstBadRequest) {
   Link link;
   ASSERT_EQ(link.b.post_receive(1, {link.b.segment(0, 8)}), 0);
   auto good_segment = link.a.segment(0, 8);
+  std::vector<ibv_sge> many(1000, good_segment);
   ibv_send_wr bad_request{};
   bad_request.opcode = IBV_WR_SEND;
-  bad_request.num_sge = 1000;
+  bad_request.sg_list = many.data();
+  bad_request.num_sge = static_cast<int>(many.size());
   ibv_send_wr good_request{};
   good_request.wr_id = 5;
   good_request.opcode = IBV_WR_SEND;
