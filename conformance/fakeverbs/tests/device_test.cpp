@@ -8,6 +8,12 @@
 namespace fakeverbs_test {
 namespace {
 
+// Of type int: libibverbs' macro mixes two enumerations otherwise.
+constexpr int local_write = IBV_ACCESS_LOCAL_WRITE;
+constexpr int remote_read = IBV_ACCESS_REMOTE_READ;
+constexpr int remote_write = IBV_ACCESS_REMOTE_WRITE;
+constexpr int remote_atomic = IBV_ACCESS_REMOTE_ATOMIC;
+
 TEST(Device, DescribesItself) {
   const auto context = open_device();
   ASSERT_TRUE(context);
@@ -51,10 +57,9 @@ TEST(Device, OpensManyTimes) {
 TEST(Region, RemoteWritingNeedsLocalWriting) {
   Side side;
   std::vector<std::byte> memory(4096);
-  EXPECT_EQ(ibv_reg_mr(side.domain.get(), memory.data(), memory.size(), IBV_ACCESS_REMOTE_WRITE), nullptr);
-  EXPECT_EQ(ibv_reg_mr(side.domain.get(), memory.data(), memory.size(), IBV_ACCESS_REMOTE_ATOMIC), nullptr);
-  const RegionHandle region(
-      ibv_reg_mr(side.domain.get(), memory.data(), memory.size(), IBV_ACCESS_REMOTE_READ));
+  EXPECT_EQ(ibv_reg_mr(side.domain.get(), memory.data(), memory.size(), remote_write), nullptr);
+  EXPECT_EQ(ibv_reg_mr(side.domain.get(), memory.data(), memory.size(), remote_atomic), nullptr);
+  const RegionHandle region(ibv_reg_mr(side.domain.get(), memory.data(), memory.size(), remote_read));
   EXPECT_TRUE(region);
 }
 
@@ -64,7 +69,7 @@ TEST(Region, MemoryMustBeThere) {
   ASSERT_NE(hole, MAP_FAILED);
   ::munmap(hole, 4096);
   errno = 0;
-  EXPECT_EQ(ibv_reg_mr(side.domain.get(), hole, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(ibv_reg_mr(side.domain.get(), hole, 4096, local_write), nullptr);
   EXPECT_EQ(errno, EFAULT);
 }
 
@@ -72,7 +77,7 @@ TEST(Region, MemoryMustBeWritable) {
   Side side;
   void* const page = ::mmap(nullptr, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(page, MAP_FAILED);
-  EXPECT_EQ(ibv_reg_mr(side.domain.get(), page, 4096, IBV_ACCESS_LOCAL_WRITE), nullptr);
+  EXPECT_EQ(ibv_reg_mr(side.domain.get(), page, 4096, local_write), nullptr);
   ::munmap(page, 4096);
 }
 

@@ -1,4 +1,5 @@
 // Writes, reads and atomic operations.
+#include <cerrno>
 #include <cstring>
 
 #include "verbs_side.hpp"
@@ -26,14 +27,17 @@ void set_word(Side& side, std::size_t offset, std::uint64_t word) {
   std::memcpy(side.at(offset), &word, sizeof word);
 }
 
-// The request failed with `status`, and the target's queue pair is broken and says so.
+// The request failed with `status`, and the target's queue pair is broken and says so (Soft-RoCE's does not
+// say it).
 void expect_refused(Link& link, ibv_wc_status status, ibv_event_type event) {
   const auto entry = link.a.next();
   ASSERT_TRUE(entry.has_value());
   EXPECT_STREQ(ibv_wc_status_str(entry->status), ibv_wc_status_str(status));
   EXPECT_EQ(link.a.state(), IBV_QPS_ERR);
   EXPECT_TRUE(eventually([&] { return link.b.state() == IBV_QPS_ERR; }));
-  EXPECT_EQ(link.b.next_event(), event);
+  if (is_fake(link.b.context.get())) {
+    EXPECT_EQ(link.b.next_event(), event);
+  }
 }
 
 TEST(OneSided, WriteIsInPlace) {
@@ -151,10 +155,11 @@ TEST(OneSided, AtomicsAreAtomicAmongThemselves) {
 
 TEST(OneSided, UnalignedAtomicIsRefused) {
   Link link;
-  ASSERT_EQ(link.a.post(atomic_request(IBV_WR_ATOMIC_FETCH_AND_ADD, link.b.address().memory + 4,
-                                       link.b.address().key, 1, 0),
-                        {link.a.segment(0, 8)}),
-            0);
+  const int result = link.a.post(
+      atomic_request(IBV_WR_ATOMIC_FETCH_AND_ADD, link.b.address().memory + 4, link.b.address().key, 1, 0),
+      {link.a.segment(0, 8)});
+  if (!is_fake(link.a.context.get()) && result == EINVAL) return;  // Soft-RoCE does not even take it
+  ASSERT_EQ(result, 0);
   expect_refused(link, IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
 }
 

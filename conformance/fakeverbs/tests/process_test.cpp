@@ -232,7 +232,9 @@ TEST(Processes, RequestsThatBreakThePeerTellIt) {
     Side side;
     post_receives(side, 1, 64);
     static_cast<void>(meet(side, wire));
-    EXPECT_EQ(side.next_event(), IBV_EVENT_QP_ACCESS_ERR);
+    if (is_fake(side.context.get())) {
+      EXPECT_EQ(side.next_event(), IBV_EVENT_QP_ACCESS_ERR);
+    }
     EXPECT_COMPLETED(side.next_received(), 0, IBV_WC_WR_FLUSH_ERR);
     EXPECT_EQ(side.state(), IBV_QPS_ERR);
   });
