@@ -2,7 +2,6 @@
 
 #include <linux/futex.h>
 #include <pthread.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -65,6 +64,7 @@ std::shared_ptr<Adapter> Adapter::acquire() {
   auto segment = claim_segment(settings().network);
   if (!segment) return nullptr;
   auto adapter = std::make_shared<Adapter>(std::move(segment));
+  if (!adapter->thread_.start()) return nullptr;
   current() = adapter;
   return adapter;
 }
@@ -75,15 +75,7 @@ Adapter::Adapter(std::shared_ptr<Segment> segment)
       arena_(*segment_),
       regions_(*segment_),
       events_(settings().network),
-      next_look_(Clock::time_point::max().time_since_epoch().count()) {
-  // The program's signals are not for this thread.
-  sigset_t all;
-  sigset_t before;
-  ::sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-}
+      next_look_(Clock::time_point::max().time_since_epoch().count()) {}
 
 Adapter::~Adapter() {
   stopping_.store(true);

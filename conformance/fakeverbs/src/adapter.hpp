@@ -9,9 +9,9 @@
 #include <map>
 #include <memory>
 #include <mutex>
-#include <thread>
 #include <vector>
 
+#include "device_thread.hpp"
 #include "events.hpp"
 #include "regions.hpp"
 #include "segment.hpp"
@@ -109,7 +109,7 @@ class Adapter {
 
   std::atomic<std::int64_t> next_look_;  // nanoseconds of Clock
   std::atomic<bool> stopping_{false};
-  std::thread thread_;
+  DeviceThread thread_{[this] { run(); }};
 };
 
 template <class Use>

@@ -39,11 +39,12 @@ QueuePair* QueuePair::create(Context& context, ibv_qp_init_attr_ex& attributes) 
   auto pair = std::unique_ptr<QueuePair>(
       new QueuePair(context, adapter.segment().queue_pair(number % max_queue_pairs)));
   pair->qp_base.qp_num = number;
-  adapter.add(*pair);
   if (!pair->allocate(attributes)) {
     errno = ENOMEM;
     return nullptr;
   }
+  // From here on the device thread sees it.
+  adapter.add(*pair);
   return pair.release();
 }
 
