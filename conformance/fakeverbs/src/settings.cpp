@@ -36,7 +36,7 @@ ibv_gid parse_address(const std::string& text) {
     return gid;
   }
   if (::inet_pton(AF_INET6, text.c_str(), gid.raw) == 1) return gid;
-  throw std::invalid_argument("WEFT_FAKEVERBS_DEVICES: \"" + text + "\" is no IPv4 or IPv6 address");
+  throw std::invalid_argument("FAKEVERBS_DEVICES: \"" + text + "\" is no IPv4 or IPv6 address");
 }
 
 // As a network device has one: entry 0 of the table is the link-local address.
@@ -54,7 +54,7 @@ ibv_gid link_local(std::size_t index) {
 DeviceSettings parse_device(const std::string& text, std::size_t index) {
   const auto equals = text.find('=');
   if (equals == 0 || equals == std::string::npos || equals >= IBV_SYSFS_NAME_MAX) {
-    throw std::invalid_argument("WEFT_FAKEVERBS_DEVICES: \"" + text + "\" is not NAME=ADDRESS[+ADDRESS…]");
+    throw std::invalid_argument("FAKEVERBS_DEVICES: \"" + text + "\" is not NAME=ADDRESS[+ADDRESS…]");
   }
   DeviceSettings device{text.substr(0, equals), {link_local(index)}};
   for (const auto& address : split(std::string_view(text).substr(equals + 1), '+')) {
@@ -65,15 +65,15 @@ DeviceSettings parse_device(const std::string& text, std::size_t index) {
 
 Settings read() {
   Settings result;
-  result.network = variable("WEFT_FAKEVERBS_NETWORK", "default");
+  result.network = variable("FAKEVERBS_NETWORK", "default");
   if (result.network.find('/') != std::string::npos || result.network.size() > 32) {
-    throw std::invalid_argument("WEFT_FAKEVERBS_NETWORK: a name of at most 32 characters without '/'");
+    throw std::invalid_argument("FAKEVERBS_NETWORK: a name of at most 32 characters without '/'");
   }
-  for (const auto& text : split(variable("WEFT_FAKEVERBS_DEVICES", "fake0=127.0.0.1+::1"), ',')) {
+  for (const auto& text : split(variable("FAKEVERBS_DEVICES", "fake0=127.0.0.1+::1"), ',')) {
     result.devices.push_back(parse_device(text, result.devices.size()));
   }
-  result.plan = parse_fault_plan(variable("WEFT_FAKEVERBS_PLAN", ""));
-  result.null_mode = variable("WEFT_FAKEVERBS_NULL", "0") != "0";
+  result.plan = parse_fault_plan(variable("FAKEVERBS_PLAN", ""));
+  result.null_mode = variable("FAKEVERBS_NULL", "0") != "0";
   return result;
 }
 

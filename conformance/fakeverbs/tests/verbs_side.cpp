@@ -33,7 +33,7 @@ ibv_qp* create_pair(Side& side) {
 }  // namespace
 
 ContextHandle open_device() {
-  const char* const wanted = std::getenv("WEFT_VERBS_TEST_DEVICE");
+  const char* const wanted = std::getenv("FAKEVERBS_TEST_DEVICE");
   int count = 0;
   ibv_device** const list = ibv_get_device_list(&count);
   if (list == nullptr) return nullptr;

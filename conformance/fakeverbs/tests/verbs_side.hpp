@@ -41,7 +41,7 @@ using QueueHandle = std::unique_ptr<ibv_cq, Destroyer<&ibv_destroy_cq>>;
 using PoolHandle = std::unique_ptr<ibv_srq, Destroyer<&ibv_destroy_srq>>;
 using PairHandle = std::unique_ptr<ibv_qp, Destroyer<&ibv_destroy_qp>>;
 
-// The device named by WEFT_VERBS_TEST_DEVICE, or the first.
+// The device named by FAKEVERBS_TEST_DEVICE, or the first.
 [[nodiscard]] ContextHandle open_device();
 // The first RoCE v2 address that stands for an IPv4 one.
 [[nodiscard]] ibv_gid_entry find_gid(ibv_context* context);
