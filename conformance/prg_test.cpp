@@ -224,12 +224,16 @@ CONFORMANCE_TEST(PRG, 5, an_accepted_operation_goes_out_without_further_calls, w
 }
 
 CONFORMANCE_TEST(PRG, 6, without_a_helper_everything_moves_inside_calls, alone) {
-  const Holdings before = holdings_of_this_process();
+  // A fabric may have threads of its own; so what counts is one less than with a helper.
+  const auto helped = [&] {
+    const weft::Context context = test.open_context();
+    return holdings_of_this_process().threads;
+  }();
   weft::ContextOptions options = test.context_options();
   options.progress_mode = weft::ProgressMode::when_called;
   weft::Context context = weft::Context::open(options);
   CHECK(context.attributes().progress_mode == weft::ProgressMode::when_called);
-  CHECK_LE(holdings_of_this_process().threads, before.threads) << "there is a helper thread";
+  CHECK_LE(holdings_of_this_process().threads + 1, helped) << "there is a helper thread";
   Completions completions(context.create_completion_queue());
   weft::ListenOptions listen;
   listen.queue = completions.queue();
@@ -241,7 +245,7 @@ CONFORMANCE_TEST(PRG, 6, without_a_helper_everything_moves_inside_calls, alone) 
   near.wait_up(patience);
   far.wait_up(patience);
   check_ping(context, near, completions, far, completions);
-  CHECK_LE(holdings_of_this_process().threads, before.threads);
+  CHECK_LE(holdings_of_this_process().threads + 1, helped) << "there is a helper thread";
   near.close(1s);
   CHECK_EQ(completions.until_ended(far).back().status, Status::disconnected);
   CHECK_EQ(completions.until_ended(near).back().status, Status::local_close);
