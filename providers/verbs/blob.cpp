@@ -16,6 +16,7 @@ constexpr std::uint32_t blob_magic = 0x42565457;  // "WTVB"
 constexpr std::uint32_t blob_version = 1;
 constexpr std::uint32_t number_limit = 1U << 24;
 constexpr std::uint32_t most_reads = 255;
+constexpr std::uint64_t longest_timer = 31;
 
 }  // namespace
 
@@ -32,7 +33,7 @@ void Blob::encode(std::span<std::byte, size> out) const noexcept {
   at = wire::store(at, reads_in);
   at = wire::store(at, flush_key);
   at = wire::store(at, flush_address);
-  wire::store(at, std::uint64_t{0});
+  wire::store(at, std::uint64_t{acknowledge});
 }
 
 std::optional<Blob> Blob::decode(std::span<const std::byte> bytes) noexcept {
@@ -51,13 +52,15 @@ std::optional<Blob> Blob::decode(std::span<const std::byte> bytes) noexcept {
   blob.reads_in = wire::load<std::uint32_t>(at + 40);
   blob.flush_key = wire::load<std::uint32_t>(at + 44);
   blob.flush_address = wire::load<std::uint64_t>(at + 48);
-  const bool sound =
-      blob.pair_number != 0 && blob.pair_number < number_limit && blob.first_packet < number_limit &&
-      blob.mtu >= IBV_MTU_256 && blob.mtu <= IBV_MTU_4096 && ethernet <= 1 && blob.reads_out >= 1 &&
-      blob.reads_out <= most_reads && blob.reads_in >= 1 && blob.reads_in <= most_reads &&
-      blob.flush_address <= UINT64_MAX - sizeof(std::uint64_t) && wire::load<std::uint64_t>(at + 56) == 0;
+  const bool sound = blob.pair_number != 0 && blob.pair_number < number_limit &&
+                     blob.first_packet < number_limit && blob.mtu >= IBV_MTU_256 &&
+                     blob.mtu <= IBV_MTU_4096 && ethernet <= 1 && blob.reads_out >= 1 &&
+                     blob.reads_out <= most_reads && blob.reads_in >= 1 && blob.reads_in <= most_reads &&
+                     blob.flush_address <= UINT64_MAX - sizeof(std::uint64_t) &&
+                     wire::load<std::uint64_t>(at + 56) <= longest_timer;
   if (!sound) return std::nullopt;
   blob.ethernet = ethernet == 1;
+  blob.acknowledge = static_cast<std::uint8_t>(wire::load<std::uint64_t>(at + 56));
   return blob;
 }
 

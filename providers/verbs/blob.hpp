@@ -18,6 +18,7 @@ struct Blob {
   std::uint16_t lid = 0;
   std::uint8_t mtu = 0;  // enum ibv_mtu
   bool ethernet = false;
+  std::uint8_t acknowledge = 0;     // this side's acknowledge timer, as verbs counts it
   std::uint32_t reads_out = 0;      // reads and atomics this side can have under way
   std::uint32_t reads_in = 0;       // and can answer at once
   std::uint64_t flush_address = 0;  // eight readable bytes of this library, for the peer's `flush` (OPS-11)

@@ -106,6 +106,7 @@ std::vector<std::byte> Endpoint::blob(const provider::PathAddresses& path) {
   blob.lid = fabric.port().state.lid;
   blob.mtu = static_cast<std::uint8_t>(fabric.port().state.active_mtu);
   blob.ethernet = fabric.port().ethernet();
+  blob.acknowledge = fabric.timers().acknowledge;
   blob.reads_out = context_.reads_out();
   blob.reads_in = context_.reads_in();
   blob.flush_address = fabric.readable_address();
@@ -123,7 +124,7 @@ void Endpoint::expect_dry(bool dry) noexcept {
   if (dry_ == dry || !established_ || state_ > State::closing) return;
   ibv_qp_attr attributes{};
   attributes.qp_state = IBV_QPS_RTS;
-  attributes.min_rnr_timer = dry ? Timers::receiver_dry : Timers::receiver_not_ready;
+  attributes.min_rnr_timer = dry ? Timers::receiver_dry(peer_.acknowledge) : Timers::receiver_not_ready;
   if (ibv_modify_qp(pair_.get(), &attributes, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER) == 0) dry_ = dry;
   if (dry_ && shared_ != nullptr) shared_->note_dry();
 }
@@ -151,7 +152,7 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   attributes.max_dest_rd_atomic = static_cast<std::uint8_t>(std::min(context_.reads_in(), blob->reads_out));
   dry_ = fabric.port().software() && !has_receives();
   if (dry_ && shared_ != nullptr) shared_->note_dry();
-  attributes.min_rnr_timer = dry_ ? Timers::receiver_dry : Timers::receiver_not_ready;
+  attributes.min_rnr_timer = dry_ ? Timers::receiver_dry(blob->acknowledge) : Timers::receiver_not_ready;
   attributes.ah_attr.dlid = blob->lid;
   attributes.ah_attr.sl = fabric.options().service_level;
   attributes.ah_attr.port_num = fabric.port().number;

@@ -18,10 +18,6 @@ struct Timers {
   static constexpr std::uint8_t receiver_not_ready_for_ever = 7;
   static constexpr std::uint8_t receiver_not_ready = 12;  // 0.64 ms; 0 would mean 655 ms
 
-  // Soft-RoCE sends a whole message again each time, which a CPU has to do: a peer that has had no receive
-  // for long is tried less often.
-  static constexpr std::uint8_t receiver_dry = 26;  // 82 ms
-
   std::uint8_t acknowledge = 0;           // 4.096 us << acknowledge
   std::chrono::milliseconds probe_after;  // an idle path is tried when nothing was heard for so long
 
@@ -29,6 +25,10 @@ struct Timers {
   // probe comes on top (ERR-3).
   [[nodiscard]] static Timers of(std::chrono::milliseconds peer_timeout) noexcept;
   [[nodiscard]] std::chrono::microseconds gives_up_after() const noexcept;
+  // Soft-RoCE sends a whole message again each time that it found no receive, which a CPU has to do; so where
+  // there has been none for long it is to try less often. Its acknowledge timer runs on meanwhile, so the
+  // wait must be shorter than that of the sender.
+  [[nodiscard]] static std::uint8_t receiver_dry(std::uint8_t acknowledge) noexcept;
 };
 
 struct FabricOptions {
