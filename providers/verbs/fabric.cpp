@@ -86,9 +86,9 @@ Fabric::Fabric(provider::Host& host, Port port, const provider::OpenRequest& req
       parent_.reset(ibv_alloc_parent_domain(device(), &parent));
     }
   }
-  readable_.reset(ibv_reg_mr(domain_.get(), &words_[0], sizeof words_[0], IBV_ACCESS_REMOTE_READ));
+  readable_.reset(ibv_reg_mr(domain_.get(), &words_[0], sizeof words_[0], int{IBV_ACCESS_REMOTE_READ}));
   if (!readable_) fail_registration(sizeof words_[0], errno);
-  landing_.reset(ibv_reg_mr(domain_.get(), &words_[1], sizeof words_[1], IBV_ACCESS_LOCAL_WRITE));
+  landing_.reset(ibv_reg_mr(domain_.get(), &words_[1], sizeof words_[1], int{IBV_ACCESS_LOCAL_WRITE}));
   if (!landing_) fail_registration(sizeof words_[1], errno);
 
   host.log(LogLevel::debug,
