@@ -13,6 +13,11 @@ std::unique_ptr<ServerRole> make_weft_ping_server(const std::string& provider, c
 std::unique_ptr<ClientRole> make_weft_ping_client(const std::string& provider, const Workload& workload,
                                                   const std::string& address);
 
+/// Ping-pong of sends over many endpoints on one queue.
+std::unique_ptr<ServerRole> make_weft_crowd_server(const std::string& provider, const Workload& workload);
+std::unique_ptr<ClientRole> make_weft_crowd_client(const std::string& provider, const Workload& workload,
+                                                   const std::string& address);
+
 /// Sends one way, acknowledged once at the end.
 std::unique_ptr<ServerRole> make_weft_send_server(const std::string& provider, const Workload& workload);
 std::unique_ptr<ClientRole> make_weft_send_client(const std::string& provider, const Workload& workload,

@@ -20,6 +20,7 @@ constexpr std::size_t small = 64;
 constexpr std::size_t medium = 64 * 1024;
 constexpr std::size_t large = 1024 * 1024;
 
+constexpr std::uint32_t crowd = 1001;
 constexpr std::uint32_t bandwidth_depth = 16;
 constexpr std::uint32_t rate_depth = 512;
 constexpr std::uint32_t rate_batch = 64;
@@ -34,6 +35,7 @@ std::vector<Row> all_rows() {
       {{write, latency, received, small, 1, 1, same_work}, {small}, true},
       {{write, latency, completed, small, 1, 1, same_work}, {small}, false},
       {{read, latency, completed, small, 1, 1, same_work}, {small}, false},
+      {{send, latency, received, small, 1, 1, same_work, crowd}, {small}, false},
       {{send, rate, received, small, rate_depth, 1, same_work}, {small}, true},
       {{send, rate, received, small, rate_depth, rate_batch, coalescing}, {small}, true},
       {{send, rate, received, small, rate_depth, rate_batch, one_call_per_message}, {small}, true},
@@ -123,6 +125,7 @@ std::string title(const Workload& workload) {
   const bool write_completion = workload.operation == Operation::write &&
                                 workload.metric == Metric::latency && workload.level == Level::completed;
   if (write_completion) return "write completion";
+  if (workload.endpoints > 1) return "crowd latency";
   return fmt::format("{} {}", to_string(workload.operation), to_string(workload.metric));
 }
 

@@ -36,6 +36,7 @@ struct Workload {
   std::uint32_t depth = 1;  ///< Operations outstanding at most.
   std::uint32_t batch = 1;  ///< Operations handed over by one post call.
   NativeKind native_kind = NativeKind::same_work;
+  std::uint32_t endpoints = 1;  ///< Between the two processes; each operation takes one at random.
 };
 
 [[nodiscard]] std::string_view to_string(Operation operation);

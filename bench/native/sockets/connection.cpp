@@ -66,7 +66,7 @@ Listener::Listener() : socket_(stream_socket()) {
   socklen_t length = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
   if (::bind(socket_.number(), generic, length) != 0) throw_socket_error("bind to 127.0.0.1", errno);
-  if (::listen(socket_.number(), 1) != 0) throw_socket_error("listen", errno);
+  if (::listen(socket_.number(), SOMAXCONN) != 0) throw_socket_error("listen", errno);
   if (::getsockname(socket_.number(), generic, &length) != 0) throw_socket_error("getsockname", errno);
   port_ = ntohs(address.sin_port);
 }

@@ -62,6 +62,8 @@ class Connection {
   }
 
   /// Whatever is there, spinning until it is at least one byte.
+  [[nodiscard]] int number() const { return socket_.number(); }
+
   std::size_t receive_some(void* data, std::size_t capacity) {
     for (;;) {
       const ssize_t got = ::recv(socket_.number(), data, capacity, 0);
