@@ -144,6 +144,7 @@ std::size_t DescriptorQueue::poll(Completion* out, std::size_t room) noexcept {
     tick_.store(false, std::memory_order_relaxed);
     release_held_back();
   }
+  send_due();
   const std::size_t count = take(out, room);
   if (armed) [[unlikely]]
     resume_signals();
@@ -220,6 +221,7 @@ bool DescriptorQueue::drive_for_absent() noexcept {
   watch_all();
   for (DescriptorEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
   drive_ready(64);
+  send_due();
   gate().leave_helper();
   return true;
 }

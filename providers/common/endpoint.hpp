@@ -74,6 +74,8 @@ class Endpoint : public provider::Endpoint {
   void make_inert() noexcept { state_ = State::ended; }
   // Sends what is held back; for the helper.
   void send_held_back() noexcept;
+  // Tells the peer of new receives, if it has not heard meanwhile.
+  void send_due() noexcept;
 
  protected:
   [[nodiscard]] Group& group() noexcept { return group_; }
@@ -205,6 +207,7 @@ class Endpoint : public provider::Endpoint {
   Status check_small(const WorkRequest& request, Piece& piece, std::uint32_t& slot) const noexcept;
   SendRecord& record_small(const WorkRequest& request, const Piece& piece, std::uint32_t slot) noexcept;
   Status take_receive(const ReceiveRequest& request) noexcept;
+  void tell_soon() noexcept;
   bool stash_inline(SendRecord& record) noexcept;
   void stash_unframed(std::uint64_t from) noexcept;
 
@@ -403,6 +406,7 @@ class Endpoint : public provider::Endpoint {
   std::uint64_t announced_length_ = 0;
   bool peer_announced_ = false;
   bool holds_back_ = false;  // in the group's list
+  bool is_due_ = false;      // in the group's other list
   bool waits_for_shared_ = false;
   Endpoint* next_waiting_ = nullptr;
   friend class SharedReceives;

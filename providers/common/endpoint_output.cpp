@@ -126,6 +126,11 @@ void Endpoint::frame_update(Outgoing& out) noexcept {
   Counts::add(group_.counts().updates);
 }
 
+void Endpoint::send_due() noexcept {
+  is_due_ = false;
+  if (moving() && update_due()) push_output();
+}
+
 // Held back for long enough: nothing else took it along (PRG-5).
 void Endpoint::send_held_back() noexcept {
   holds_back_ = false;

@@ -166,6 +166,18 @@ Status Endpoint::take_receive(const ReceiveRequest& request) noexcept {
   return Status::ok;
 }
 
+// A peer without grants left hears of new ones at once, unless the program has entries to take: then it will
+// post again soon, and one update does for all of it.
+void Endpoint::tell_soon() noexcept {
+  const bool is_dry = granted_told_ <= messages_arrived_;
+  if (tell_now_ || (is_dry && (!group_.has_entries() || owes_half()))) {
+    push_output();
+  } else if (!is_dry && !is_due_) {
+    is_due_ = true;
+    group_.note_due(*this);
+  }
+}
+
 PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t count) noexcept {
   const Entry entry(group_.gate());
   PostResult result;
@@ -186,8 +198,7 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
   if (result.accepted != 0 && state_ != State::preparing) {
     if (stored_ != nullptr) match_waiting();
     if (moving()) {
-      // A program with entries left to take will post again soon: one update for all of it.
-      if (update_due() && (!group_.has_entries() || owes_half())) push_output();
+      if (update_due()) tell_soon();
       note_untold();
     }
   }

@@ -31,6 +31,14 @@ void Group::release_held_back() noexcept {
   }
 }
 
+void Group::send_all_due() noexcept {
+  while (!due_.empty()) {
+    Endpoint* endpoint = due_.back();
+    due_.pop_back();
+    endpoint->send_due();
+  }
+}
+
 std::unique_ptr<Outgoing> Group::keep_outgoing() {
   std::unique_ptr<Outgoing> next;
   if (spare_.empty()) {

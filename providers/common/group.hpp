@@ -106,19 +106,31 @@ class Group : public Queue {
     held_back_.push_back(&endpoint);  // has room for all members
     want_helper();
   }
-  void forget_held_back(Endpoint& endpoint) noexcept { std::erase(held_back_, &endpoint); }
+  void forget_held_back(Endpoint& endpoint) noexcept {
+    std::erase(held_back_, &endpoint);
+    std::erase(due_, &endpoint);
+  }
   [[nodiscard]] bool holds_back() const noexcept { return !held_back_.empty(); }
   // Sends it all.
   void release_held_back() noexcept;
+
+  // Endpoints whose peer should hear of new receives, but can still send for a while: the news rides along
+  // with what the program posts now, or leaves with its next poll.
+  void note_due(Endpoint& endpoint) noexcept { due_.push_back(&endpoint); }  // has room for all members
+  void send_due() noexcept {
+    if (!due_.empty()) [[unlikely]]
+      send_all_due();
+  }
 
   // Endpoints led by this group, for looking at all of them (deregistering, fork).
   void join(Endpoint& endpoint) {
     members_.push_back(&endpoint);
     held_back_.reserve(members_.size());
+    due_.reserve(members_.size());
   }
   void part(Endpoint& endpoint) noexcept {
     std::erase(members_, &endpoint);
-    std::erase(held_back_, &endpoint);
+    forget_held_back(endpoint);
   }
   [[nodiscard]] const std::vector<Endpoint*>& members() const noexcept { return members_; }
   void join(SharedReceives& receives) { shared_.push_back(&receives); }
@@ -130,6 +142,8 @@ class Group : public Queue {
   virtual void want_helper() noexcept = 0;
 
  private:
+  void send_all_due() noexcept;
+
   std::unique_ptr<Outgoing> current_;
   std::vector<std::unique_ptr<Outgoing>> spare_;
   std::unique_ptr<std::byte[]> scratch_;
@@ -137,6 +151,7 @@ class Group : public Queue {
   Counts counts_;
   std::vector<Endpoint*> members_;
   std::vector<Endpoint*> held_back_;
+  std::vector<Endpoint*> due_;
   std::vector<SharedReceives*> shared_;
 };
 
