@@ -180,7 +180,8 @@ void DescriptorQueue::drive_ready(int most_events) noexcept {
   for (int i = 0; i < ready; ++i) {
     auto* endpoint = static_cast<DescriptorEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
     if (endpoint == nullptr) continue;  // a group this queue drives as well
-    if (!endpoint->listed_) continue;   // ended meanwhile, in this round
+    endpoint->prefetch();
+    if (!endpoint->listed_) continue;  // ended meanwhile, in this round
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLOUT) != 0) endpoint->resume();
     if (!endpoint->listed_) continue;

@@ -35,21 +35,21 @@ constexpr std::uint32_t shared_places =
 }  // namespace
 
 Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointRequest& request)
-    : context_(context),
+    : group_(group),
+      send_queue_(*static_cast<Queue*>(request.send_queue)),
       regions_(context.regions()),
       copy_below_(context.options().copy_below),
-      group_(group),
-      send_queue_(*static_cast<Queue*>(request.send_queue)),
-      shared_(static_cast<SharedReceives*>(request.shared_receives)),
-      events_(request.events),
-      user_value_(request.user_value),
       id_(request.id),
+      user_value_(request.user_value),
       strict_sends_(context.strict_sends()),
       strict_writes_(context.strict_writes()),
-      limits_(context.limits()),
       sends_(request.send_depth),
+      receives_(request.shared_receives != nullptr ? shared_places : request.receive_depth),
+      shared_(static_cast<SharedReceives*>(request.shared_receives)),
+      context_(context),
+      events_(request.events),
+      limits_(context.limits()),
       reads_(context.options().max_outstanding_reads),
-      receives_(shared_ != nullptr ? shared_places : request.receive_depth),
       answers_(context.options().max_outstanding_reads) {
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;

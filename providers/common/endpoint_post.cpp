@@ -120,6 +120,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
 }
 
 PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexcept {
+  prefetch();
   const Entry entry(group_.gate());
   PostResult result;
   if (state_ == State::preparing) [[unlikely]] {
