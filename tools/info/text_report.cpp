@@ -21,6 +21,7 @@ class Page {
     const std::string head = std::string(indent, ' ') + std::string(label);
     text_ += wrapped(text, head, label.empty() ? indent : indent + label_width, width_);
   }
+  void bullet(std::string_view text) { text_ += wrapped(text, "  - ", 4, width_); }
   [[nodiscard]] std::string take() { return std::move(text_); }
 
  private:
@@ -126,9 +127,8 @@ void tell_choice(Page& page, const Findings& findings) {
 void tell_obstacles(Page& page, const Findings& findings) {
   const auto found = obstacles(findings.machine);
   if (!findings.warnings.empty() || !found.empty()) page.heading("To look into");
-  for (const std::string& warning : findings.warnings) page.entry("- ", warning, 2);
-  for (const Advice& advice : found)
-    page.entry("- ", fmt::format("{}: {}", advice.finding, advice.remedy), 2);
+  for (const std::string& warning : findings.warnings) page.bullet(warning);
+  for (const Advice& advice : found) page.bullet(fmt::format("{}: {}", advice.finding, advice.remedy));
 }
 
 std::string number_text(const std::optional<std::uint64_t>& number) {

@@ -82,9 +82,12 @@ TEST(WeftInfo, ListsEveryVariable) {
 
 // SEL-7: an unknown variable is pointed out, once.
 TEST(WeftInfo, PointsOutAVariableThatNobodyReads) {
-  const auto warnings = json_of("WEFT_PROVIDRE=tcp").at("warnings");
-  ASSERT_EQ(warnings.size(), 1U) << warnings;
-  EXPECT_NE(warnings.at(0).get<std::string>().find("WEFT_PROVIDRE"), std::string::npos);
+  const auto json = json_of("WEFT_PROVIDRE=tcp");
+  int count = 0;
+  for (const auto& warning : json.at("warnings")) {
+    if (warning.get<std::string>().find("WEFT_PROVIDRE") != std::string::npos) ++count;
+  }
+  EXPECT_EQ(count, 1);
 }
 
 TEST(WeftInfo, SaysWhyTheWantedProviderCannotBeOpened) {
