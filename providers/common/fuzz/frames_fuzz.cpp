@@ -11,6 +11,25 @@ namespace {
 constexpr std::size_t guard = 4096;
 constexpr std::size_t granted = 8192;
 
+// Frames that were looked at, as far as the input is a run of them.
+std::uint64_t frames = 0;
+
+struct SayCount {
+  ~SayCount() { std::fprintf(stderr, "%llu frames looked at\n", static_cast<unsigned long long>(frames)); }
+} const say_count;
+
+void count_frames(const std::byte* bytes, std::size_t size) {
+  while (size != 0) {
+    const std::size_t header = wire::header_size(static_cast<std::uint8_t>(*bytes));
+    ++frames;
+    if (header == wire::no_such_type || header > size) return;
+    const std::size_t whole = header + wire::load<wire::Header>(bytes).length;
+    if (whole > size) return;
+    bytes += whole;
+    size -= whole;
+  }
+}
+
 // Made once: contexts, regions and memory; an endpoint pair is made for each input.
 class Bench {
  public:
@@ -65,6 +84,7 @@ class Bench {
     endpoint.incoming.assign(bind.begin(), bind.end());
     const auto* bytes = reinterpret_cast<const std::byte*>(data + 1);
     endpoint.incoming.insert(endpoint.incoming.end(), bytes, bytes + size - 1);
+    count_frames(bytes, size - 1);
     while (endpoint.deliver()) {
     }
     provider::EndOrder order;
