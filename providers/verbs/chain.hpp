@@ -27,6 +27,7 @@ class LinkedRequests {
 
   [[nodiscard]] bool full() const noexcept { return count_ == chain_length; }
   [[nodiscard]] bool empty() const noexcept { return count_ == 0; }
+  [[nodiscard]] std::size_t room() const noexcept { return chain_length - count_; }
   [[nodiscard]] std::size_t count() const noexcept { return count_; }
   // The next request and its places; they count only after take().
   [[nodiscard]] Request& next() noexcept { return requests_[count_]; }
@@ -60,7 +61,6 @@ class LinkedRequests {
 class Chain : public LinkedRequests<ibv_send_wr> {
  public:
   std::uint32_t signals = 0;
-  std::uint32_t inlined = 0;
 };
 using ReceiveChain = LinkedRequests<ibv_recv_wr>;
 

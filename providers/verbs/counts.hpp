@@ -11,7 +11,6 @@ enum class Count : std::uint8_t {
   doorbells,          // calls that handed send-side work requests to the device
   work_requests,      // of the send side handed over, the library's own included
   signals,            // of these, how many asked for an entry of their own
-  inlined,            // of these, how many carried their bytes with them
   tails,              // empty writes of the library that confirm what is before them
   probes,             // empty writes of the library over an idle path
   held,               // operations that waited for room in the device's queue, or were split
@@ -25,8 +24,8 @@ enum class Count : std::uint8_t {
 
 inline constexpr std::size_t count_names = static_cast<std::size_t>(Count::count_);
 inline constexpr std::array<const char*, count_names> name_of_count = {
-    "doorbells", "work_requests",     "signals",           "inlined",  "tails", "probes",
-    "held",      "refused_doorbells", "receive_doorbells", "receives", "polls", "entries"};
+    "doorbells",         "work_requests",     "signals",  "tails", "probes", "held",
+    "refused_doorbells", "receive_doorbells", "receives", "polls", "entries"};
 
 class Counts {
  public:

@@ -3,6 +3,7 @@
 // endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -127,6 +128,7 @@ class Endpoint final : public provider::Endpoint {
     std::uint32_t key = 0;
   };
   Status take(const WorkRequest& request) noexcept;
+  std::size_t take_simple(const WorkRequest* requests, std::size_t count) noexcept;
   Status place(const WorkRequest& request, Access needed, bool inline_data, ibv_sge* places,
                std::uint64_t& length, std::uint32_t& count) const noexcept;
   Status find_remote(const WorkRequest& request, Access needed, std::uint64_t length, bool atomic,
@@ -202,12 +204,14 @@ class Endpoint final : public provider::Endpoint {
   RegionHandle inline_region_;  // only where the device has too little inline of its own
   std::uint64_t inline_mask_ = 0;
   SignalPlan signals_;
-  std::uint64_t issued_ = 0;      // position of the first record not handed over whole
-  std::uint32_t serial_ = 0;      // of the last work request
-  std::uint32_t confirmed_ = 0;   // up to here the device has answered
-  std::uint32_t own_serial_ = 0;  // of the last request of our own, a tail or a probe
-  bool own_open_ = false;         // and it is not confirmed
-  bool care_ = false;             // something must happen after the next confirmation
+  std::array<std::uint64_t, 4> simple_limits_{};  // by operation: lengths that leave with one work request
+  std::size_t chain_refused_ = 0;  // operations of the call under way that the device did not take
+  std::uint64_t issued_ = 0;       // position of the first record not handed over whole
+  std::uint32_t serial_ = 0;       // of the last work request
+  std::uint32_t confirmed_ = 0;    // up to here the device has answered
+  std::uint32_t own_serial_ = 0;   // of the last request of our own, a tail or a probe
+  bool own_open_ = false;          // and it is not confirmed
+  bool care_ = false;              // something must happen after the next confirmation
   std::uint64_t messages_sent_ = 0;
   std::uint64_t messages_confirmed_ = 0;
   std::vector<Import> imports_;

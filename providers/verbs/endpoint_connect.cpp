@@ -194,6 +194,9 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   } else {
     limits_.receive_depth = own.receive_depth;
   }
+  const std::uint64_t piece = context_.longest_piece();
+  // Send, write, write with immediate (never simple), read.
+  simple_limits_ = {std::min(limits_.max_message, piece), piece, 0, piece};
   signals_ = SignalPlan(limits_.send_depth);
   early_.reserve(own.receive_depth);
   peer_ = *blob;

@@ -83,8 +83,7 @@ void Endpoint::ring() noexcept {
   counts.add(Count::doorbells);
   counts.add(Count::work_requests, taken);
   counts.add(Count::signals, chain.signals);
-  counts.add(Count::inlined, chain.inlined);
-  chain.signals = chain.inlined = 0;
+  chain.signals = 0;
   if (code == 0) [[likely]]
     return;
   counts.add(Count::refused_doorbells);
@@ -98,6 +97,7 @@ void Endpoint::ring() noexcept {
 
 // The device did not take the last requests of the chain: each was a whole operation, the last ones accepted.
 void Endpoint::take_back(std::size_t count) noexcept {
+  chain_refused_ += count;
   for (; count != 0; --count) {
     --sends_.tail;
     --issued_;
@@ -223,7 +223,7 @@ void Endpoint::push_held() noexcept {
     counts.add(Count::doorbells);
     counts.add(Count::work_requests, taken);
     counts.add(Count::signals, chain.signals);
-    chain.signals = chain.inlined = 0;
+    chain.signals = 0;
     if (taken == count) return true;
     counts.add(Count::refused_doorbells);
     fail(Status::aborted, 0, code,

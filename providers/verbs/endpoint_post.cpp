@@ -2,8 +2,10 @@
 // an operation of one segment that leaves at once, becomes a work request of the group's chain in one go.
 #include <endian.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
+#include <utility>
 
 #include "context.hpp"
 #include "endpoint.hpp"
@@ -33,6 +35,9 @@ constexpr std::array<Shape, 7> shapes{{
 }};
 static_assert(static_cast<std::size_t>(Operation::flush) + 1 == shapes.size());
 
+constexpr auto unsignalled_flag = static_cast<unsigned>(Flags::unsignalled);
+constexpr auto inline_flag = static_cast<unsigned>(Flags::inline_data);
+constexpr unsigned simple_flags = unsignalled_flag | inline_flag;
 constexpr auto known_flags = Flags::unsignalled | Flags::inline_data | Flags::fence | Flags::with_immediate;
 
 // A length as the device takes it. No message is longer than what a place of this size can hold.
@@ -94,7 +99,10 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     return Status::invalid_argument;
 
   Chain& chain = group_.chain();
-  if (chain.full()) ring();
+  if (chain.full()) {
+    ring();
+    if (chain_refused_ != 0) return Status::again;
+  }
   ibv_send_wr& work = chain.next();
   ibv_sge* const places = chain.places();
   std::uint64_t length = 0;
@@ -125,7 +133,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   if (sends_.full()) [[unlikely]] {
     ring();  // what was taken in this call may have to leave before it can come back
     group_.drive_all();
-    if (sends_.full()) return Status::again;
+    if (sends_.full() || chain_refused_ != 0) return Status::again;
     return take(request);
   }
   const bool asked = !has(request.flags, Flags::unsignalled);
@@ -190,7 +198,6 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     flags |= IBV_SEND_SIGNALED;
     ++chain.signals;
   }
-  if ((flags & IBV_SEND_INLINE) != 0) ++chain.inlined;
   work.send_flags = flags;
   chain.take();
   ++sends_.tail;
@@ -205,6 +212,81 @@ void Endpoint::name_regions(const WorkRequest& request, SendRecord& record) noex
   for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
 }
 
+// The common case with few instructions: whole operations of one segment, without fence or immediate, that
+// leave at once. Returns how many of the first requests were that; the next one needs the long way, or the
+// chain is full.
+std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count) noexcept {
+  if (issued_ != sends_.tail || in_device() + own_requests > device_depth_) [[unlikely]]
+    return 0;
+  Chain& chain = group_.chain();
+  const std::size_t room = std::min<std::size_t>(
+      {chain.room(), sends_.depth() - sends_.size(), device_depth_ - own_requests - in_device() + 1});
+  count = std::min(count, room);
+  const engine::RegionTable& regions = context_.regions();
+  std::size_t done = 0;
+  for (; done < count; ++done) {
+    const WorkRequest& request = requests[done];
+    const auto index = static_cast<std::size_t>(request.operation);
+    const auto flags = static_cast<unsigned>(request.flags);
+    if (index >= simple_limits_.size() || (flags & ~simple_flags) != 0 || request.segments.size() != 1) break;
+    const Segment& segment = request.segments.front();
+    const std::uint64_t length = segment.length;
+    if (length - 1 >= simple_limits_[index]) break;  // an empty one too
+    const bool short_enough = length <= device_inline_ && request.operation != Operation::read;
+    if ((flags & inline_flag) != 0 && !short_enough) break;
+    ibv_sge& place = chain.places()[0];
+    if (segment.region != 0) {
+      const engine::RegionEntry* region = regions.find(segment.region);
+      if (region == nullptr || !engine::inside(segment.offset, length, region->length) ||
+          !has(region->access, shapes[index].local))
+        break;
+      place = {reinterpret_cast<std::uint64_t>(region->address) + segment.offset,
+               static_cast<std::uint32_t>(length), local_key(*region)};
+    } else {
+      if ((flags & inline_flag) == 0 || segment.offset == 0) break;
+      place = {segment.offset, static_cast<std::uint32_t>(length), 0};
+    }
+    ibv_send_wr& work = chain.next();
+    if (request.operation != Operation::send) {
+      const std::uint64_t slot = request.remote.memory & 0xffffffff;
+      if (slot >= imports_.size()) break;
+      const Import& import = imports_[slot];
+      if (import.token != request.remote.memory || !has(import.access, shapes[index].remote) ||
+          !engine::inside(request.remote.offset, length, import.length))
+        break;
+      work.wr.rdma.remote_addr = import.address + request.remote.offset;
+      work.wr.rdma.rkey = import.key;
+    }
+    const bool asked = (flags & unsignalled_flag) == 0;
+    if (asked && !send_queue_.reserve()) [[unlikely]]
+      break;
+    messages_sent_ += request.operation == Operation::send ? 1 : 0;
+    const std::uint32_t serial = ++serial_;
+    SendRecord& record = sends_.back();
+    record.context = request.context;
+    record.length = length;
+    record.region = segment.region;
+    record.last_serial = serial;
+    record.requests = 1;
+    record.operation = request.operation;
+    record.signalled = asked;
+    record.more_regions = false;
+    ++sends_.tail;
+    unsigned native = short_enough ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U;
+    if (signals_.next(asked)) {
+      native |= IBV_SEND_SIGNALED;
+      ++chain.signals;
+    }
+    work.wr_id = Tag::of(place_.slot, serial);
+    work.num_sge = 1;
+    work.opcode = shapes[index].opcode;
+    work.send_flags = native;
+    chain.take();
+  }
+  issued_ = sends_.tail;
+  return done;
+}
+
 PostResult Endpoint::refuse() const noexcept {
   return {state_ == State::preparing ? Status::again : Status::not_connected, 0};
 }
@@ -214,18 +296,23 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
   if (state_ != State::up) [[unlikely]]
     return refuse();
   PostResult result;
-  while (result.accepted < count) {
+  Chain& chain = group_.chain();
+  while (true) {
+    result.accepted += take_simple(requests + result.accepted, count - result.accepted);
+    if (result.accepted == count) break;
+    if (chain.full()) {
+      ring();
+      if (chain_refused_) break;
+      continue;
+    }
     result.status = take(requests[result.accepted]);
     if (result.status != Status::ok) break;
     ++result.accepted;
   }
-  if (!group_.chain().empty()) {
-    const std::uint64_t before = sends_.tail;
-    ring();
-    if (sends_.tail != before) [[unlikely]] {  // the device had no room for the last of them
-      result.accepted -= static_cast<std::size_t>(before - sends_.tail);
-      result.status = Status::again;
-    }
+  if (!chain.empty()) ring();
+  if (chain_refused_ != 0) [[unlikely]] {  // the device had no room for the last of them
+    result.accepted -= std::exchange(chain_refused_, 0);
+    result.status = Status::again;
   }
   if (signals_.trailing() || issued_ != sends_.tail) context_.expect_service();
   return result;

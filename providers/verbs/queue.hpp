@@ -83,6 +83,9 @@ class Queue final : public engine::Queue {
   void enter_child() noexcept;
 
  private:
+  std::size_t poll_only(Completion* out, std::size_t room) noexcept;
+  std::size_t poll_any(Completion* out, std::size_t room) noexcept;
+  void note_shape() noexcept;
   std::size_t drive(Completion* out, std::size_t room) noexcept;
   void absorb(const ibv_wc& entry) noexcept;
   bool prepare_to_sleep() noexcept;
@@ -98,6 +101,7 @@ class Queue final : public engine::Queue {
   Completion* direct_ = nullptr;
   Completion* direct_end_ = nullptr;
   bool rings_only_ = false;  // another group pushes here: entries go through the ring, which has a lock then
+  ibv_cq* only_ = nullptr;   // the one device's queue, when nothing else is to be looked at
   bool inert_ = false;       // in a forked child
   Chain chain_;
   ReceiveChain receive_chain_;
