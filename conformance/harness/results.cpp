@@ -157,16 +157,16 @@ void Results::write_markdown(const std::string& path) const {
 }
 
 void Results::compare_checks() {
-  // The most that was checked, by test.
-  std::map<std::string, const Result*> most;
+  // The most that was checked, by test and thread mode: what `safe` promises is not promised in `single`.
+  std::map<std::pair<std::string, weft::ThreadMode>, const Result*> most;
   for (const Result& result : results_) {
     if (result.outcome != Outcome::pass) continue;
-    const Result*& best = most[result.test];
+    const Result*& best = most[{result.test, result.setting.threads}];
     if (best == nullptr || result.checks > best->checks) best = &result;
   }
   for (Result& result : results_) {
     if (result.outcome != Outcome::pass) continue;
-    const Result& best = *most[result.test];
+    const Result& best = *most[{result.test, result.setting.threads}];
     if (result.checks == best.checks) continue;
     result.detail = "only " + std::to_string(result.checks) + " obligations were checked, but " +
                     std::to_string(best.checks) + " on " + best.setting.text() +
