@@ -79,7 +79,7 @@ struct PeerParameters {
   PathAddresses path;
   std::span<const std::byte> blob;  // the peer endpoint's blob(): hostile input, check every field
   Limits limits;                    // the smaller of both sides' limits()
-  bool initiator = false;           // this side called connect
+  bool initiator = false;           // this side called connect; it establishes first
   std::uint32_t peer_id = 0;        // the peer's number for its endpoint
   // When Context::keeps_connection(): the connected TCP socket of the handshake (non-blocking, close-on-exec,
   // no keepalive, no TCP_USER_TIMEOUT). The core still uses it; with go_up() it becomes the endpoint's, which
