@@ -1,7 +1,6 @@
 // ibv_cq_ex: polling entry by entry, field by field.
-#include <time.h>
-
 #include <cerrno>
+#include <ctime>
 
 #include "completion_queue.hpp"
 #include "faults.hpp"

@@ -1,7 +1,8 @@
 #include "owner_lock.hpp"
 
 #include <sched.h>
-#include <time.h>
+
+#include <ctime>
 
 namespace fakeverbs {
 
