@@ -159,7 +159,7 @@ void stop_for_long(Test& test, bool with_data) {
   std::uint64_t taken = 0;
   if (with_data) {
     // More than the sockets between the two can take.
-    while (taken < 16 && side.endpoint.send(region.whole(), taken) == Status::ok) ++taken;
+    while (taken < 64 && side.endpoint.send(region.whole(), taken) == Status::ok) ++taken;
     CHECK_GE(taken, 1);
   }
   std::uint64_t done = 0;
