@@ -23,6 +23,10 @@ install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/include/ DESTINATION ${CMAKE_INSTALL
 file(GLOB engine_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/providers/common/*.hpp)
 install(FILES ${engine_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/engine)
 
+# The examples, to be built from there: `g++ -std=c++20 hello.cpp $(pkg-config --cflags --libs weft)`.
+install(DIRECTORY ${PROJECT_SOURCE_DIR}/examples DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/libweft-dev
+        FILES_MATCHING PATTERN "*.cpp" PATTERN "*.hpp" PATTERN "provider/CMakeLists.txt" PATTERN tests EXCLUDE)
+
 install(EXPORT weft-targets NAMESPACE weft:: FILE weftTargets.cmake DESTINATION ${weft_cmake_folder})
 configure_package_config_file(${PROJECT_SOURCE_DIR}/cmake/weftConfig.cmake.in ${PROJECT_BINARY_DIR}/weftConfig.cmake
                               INSTALL_DESTINATION ${weft_cmake_folder})
