@@ -12,6 +12,8 @@ namespace weft::verbs {
 
 inline constexpr std::uint32_t segments_per_request = 4;  // OPS-7
 inline constexpr std::size_t chain_length = 32;
+// What a place of the device says of a segment that is this long or longer.
+inline constexpr std::uint32_t longest_place = 1U << 31;
 
 template <class Request>
 class LinkedRequests {

@@ -19,10 +19,10 @@ enum class Count : std::uint8_t {
   receives,           // receives handed over
   polls,              // calls that looked for entries
   entries,            // entries read
-  count_
+  number_of_counts
 };
 
-inline constexpr std::size_t count_names = static_cast<std::size_t>(Count::count_);
+inline constexpr std::size_t count_names = static_cast<std::size_t>(Count::number_of_counts);
 inline constexpr std::array<const char*, count_names> name_of_count = {
     "doorbells",         "work_requests",     "signals",  "tails", "probes", "held",
     "refused_doorbells", "receive_doorbells", "receives", "polls", "entries"};

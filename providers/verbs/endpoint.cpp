@@ -53,6 +53,8 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
   if (receives_.depth() != 0)
     receive_regions_ =
         std::make_unique_for_overwrite<RegionNames[]>(std::bit_ceil(std::uint64_t{receives_.depth()}));
+  if (receives_.depth() != 0 && context.device_segments() < segments_per_request)
+    receive_bounces_ = std::make_unique<Bounce[]>(std::bit_ceil(std::uint64_t{receives_.depth()}));
   constexpr std::uint32_t packet_numbers = 1U << 24;
   first_packet_ = std::random_device{}() % packet_numbers;
 
@@ -83,6 +85,8 @@ void Endpoint::enter_child() noexcept {
   state_ = State::ended;
   static_cast<void>(pair_.release());
   static_cast<void>(inline_region_.release());
+  static_cast<void>(receive_bounces_.release());
+  bounce_.leave_to_parent();
 }
 
 void Endpoint::go_up() noexcept {

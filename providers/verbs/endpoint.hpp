@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "blob.hpp"
+#include "bounce.hpp"
 #include "common/regions.hpp"
 #include "handles.hpp"
 #include "key.hpp"
@@ -136,6 +137,7 @@ class Endpoint final : public provider::Endpoint {
   std::byte* inline_place(std::uint64_t position) noexcept {
     return inline_bytes_.get() + (position & inline_mask_) * limits_.max_inline;
   }
+  [[nodiscard]] bool gather(ibv_sge* places, std::uint32_t& count, std::uint64_t length) noexcept;
   void name_regions(const WorkRequest& request, SendRecord& record) noexcept;
   PostResult refuse() const noexcept;
   [[nodiscard]] std::uint32_t in_device() const noexcept { return serial_ - confirmed_; }
@@ -203,6 +205,8 @@ class Endpoint final : public provider::Endpoint {
   std::unique_ptr<std::byte[]> inline_bytes_;
   RegionHandle inline_region_;  // only where the device has too little inline of its own
   std::uint64_t inline_mask_ = 0;
+  Bounce bounce_;  // for a message of more segments than the device takes, one at a time
+  std::uint64_t bounce_position_ = none;
   SignalPlan signals_;
   std::array<std::uint64_t, 4> simple_limits_{};  // by operation: lengths that leave with one work request
   std::size_t chain_refused_ = 0;  // operations of the call under way that the device did not take
@@ -219,6 +223,7 @@ class Endpoint final : public provider::Endpoint {
   // ---- receive side
   Ring<ReceiveRecord> receives_;
   std::unique_ptr<RegionNames[]> receive_regions_;
+  std::unique_ptr<Bounce[]> receive_bounces_;  // only where the device takes too few segments
   std::uint32_t receives_flushed_ = 0;
   std::uint64_t messages_received_ = 0;
   std::vector<Completion> early_;  // before the endpoint is up

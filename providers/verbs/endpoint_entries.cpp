@@ -1,6 +1,8 @@
 // Entries of the device become completions of records.
 #include <endian.h>
 
+#include <bit>
+
 #include "context.hpp"
 #include "endpoint.hpp"
 #include "shared_receives.hpp"
@@ -166,6 +168,9 @@ void Endpoint::on_received(const ibv_wc& entry) noexcept {
     return;
   if (entry.status == IBV_WC_SUCCESS) [[likely]] {
     const std::uint64_t context = receives_.front().context;
+    if (receives_.front().bounced) [[unlikely]]
+      receive_bounces_[receives_.head & (std::bit_ceil(std::uint64_t{receives_.depth()}) - 1)].scatter(
+          entry.byte_len);
     ++receives_.head;
     received(context, entry);
     return;
@@ -198,8 +203,9 @@ void Endpoint::receive_failed(const ibv_wc& entry) noexcept {
 }
 
 void Endpoint::on_shared_received(const ibv_wc& entry) noexcept {
-  const SharedReceives::Taken taken = shared_->taken(Tag::number(entry.wr_id));
-  if (entry.status == IBV_WC_SUCCESS) [[likely]] {
+  const bool good = entry.status == IBV_WC_SUCCESS;
+  const SharedReceives::Taken taken = shared_->taken(Tag::number(entry.wr_id), good ? entry.byte_len : 0);
+  if (good) [[likely]] {
     received(taken.context, entry);
     return;
   }

@@ -121,8 +121,8 @@ void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const i
   std::size_t next = 0;
   for (std::uint32_t i = 0; i < plan.part_count; ++i) {
     std::uint64_t length = places[i].length;
-    if (record.operation != Operation::flush && !has(request.flags, Flags::inline_data)) {
-      while (request.segments[next].length == 0) ++next;
+    if (length == longest_place) {  // or more than a place can say
+      while (request.segments[next].length < longest_place) ++next;
       length = request.segments[next++].length;
     }
     plan.parts[i] = {places[i].addr, length, places[i].lkey};

@@ -42,8 +42,7 @@ constexpr auto known_flags = Flags::unsignalled | Flags::inline_data | Flags::fe
 
 // A length as the device takes it. No message is longer than what a place of this size can hold.
 std::uint32_t place_length(std::uint64_t length) noexcept {
-  constexpr std::uint64_t most = std::uint64_t{1} << 31;
-  return static_cast<std::uint32_t>(length < most ? length : most);
+  return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, longest_place));
 }
 
 std::uint32_t local_key(const engine::RegionEntry& region) noexcept {
@@ -130,6 +129,8 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     }
   }
 
+  if (count > context_.device_segments() && shape.atomic) [[unlikely]]
+    return Status::unsupported;  // its result cannot be placed in pieces here
   if (sends_.full()) [[unlikely]] {
     ring();  // what was taken in this call may have to leave before it can come back
     group_.drive_all();
@@ -137,6 +138,17 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     return take(request);
   }
   const bool asked = !has(request.flags, Flags::unsignalled);
+  const bool leaves_inline = shape.outgoing && length <= device_inline_;
+  // Plain writes and reads are split instead; inline bytes of the program's are copied anyway.
+  if (shape.message && !inline_data && count > context_.device_segments()) [[unlikely]] {
+    if (bounce_position_ != none && bounce_position_ >= sends_.head) {
+      ring();
+      group_.drive_all();
+      if (bounce_position_ >= sends_.head || chain_refused_ != 0) return Status::again;
+      return take(request);
+    }
+    if (!gather(places, count, length)) return Status::again;
+  }
   if (asked && !send_queue_.reserve()) [[unlikely]]
     return Status::again;
 
@@ -156,7 +168,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     work.wr.atomic.compare_add = add ? request.operand : request.compare;
     work.wr.atomic.swap = request.operand;
   }
-  if (shape.outgoing && length <= device_inline_) {
+  if (leaves_inline) {
     if (length != 0) flags |= IBV_SEND_INLINE;
   } else if (inline_data) {
     // The device has too little inline of its own: the bytes wait in registered memory of ours.
@@ -203,6 +215,16 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   ++sends_.tail;
   ++issued_;
   return Status::ok;
+}
+
+// A message goes out whole: its pieces are brought together where the device takes fewer of them.
+bool Endpoint::gather(ibv_sge* places, std::uint32_t& count, std::uint64_t length) noexcept {
+  if (!bounce_.reserve(context_.fabric(), length)) return false;
+  bounce_.gather(places, count);
+  places[0] = bounce_.place(length);
+  count = 1;
+  bounce_position_ = sends_.tail;
+  return true;
 }
 
 void Endpoint::name_regions(const WorkRequest& request, SendRecord& record) noexcept {
@@ -358,6 +380,15 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
       break;
     }
     ReceiveRecord& record = receives_.back();
+    record.bounced = places > context_.device_segments();
+    if (record.bounced) [[unlikely]] {
+      Bounce& bounce = receive_bounces_[receives_.tail & mask];
+      if (!bounce_receive(context_, bounce, chain.places(), places)) {
+        group_.release(1);
+        result.status = Status::again;
+        break;
+      }
+    }
     record.context = request.context;
     record.region = request.segments.empty() ? 0 : request.segments[0].region;
     record.more_regions = request.segments.size() > 1;

@@ -30,6 +30,7 @@ struct ReceiveRecord {
   std::uint64_t context;
   std::uint64_t region;
   bool more_regions;
+  bool bounced;  // arrives in memory of ours
 };
 
 // Tokens of the second and further segments, beside the records, which thus stay small.

@@ -29,6 +29,17 @@ Status place_receive(const Context& context, const ReceiveRequest& request, std:
   return Status::ok;
 }
 
+bool bounce_receive(const Context& context, Bounce& bounce, ibv_sge* places, std::uint32_t& count) noexcept {
+  std::uint64_t length = 0;
+  for (std::uint32_t i = 0; i < count; ++i) length += places[i].length;
+  length = std::min(length, context.longest_piece());  // no message is longer
+  if (!bounce.reserve(context.fabric(), length)) return false;
+  bounce.remember(places, count);
+  places[0] = bounce.place(length);
+  count = 1;
+  return true;
+}
+
 SharedReceives::SharedReceives(Context& context, Queue& group, std::uint32_t depth, std::uint64_t user_value)
     : context_(context), group_(group), user_value_(user_value), depth_(depth) {
   const Fabric& fabric = context.fabric();
@@ -47,6 +58,7 @@ SharedReceives::SharedReceives(Context& context, Queue& group, std::uint32_t dep
                   fabric.port().name,
               errno);
   slots_.resize(depth);
+  if (context.device_segments() < segments_per_request) bounces_ = std::make_unique<Bounce[]>(depth);
   free_.reserve(depth);
   for (std::uint32_t slot = depth; slot-- > 0;) free_.push_back(slot);
   const engine::HelperEntry entry(group_.gate());
@@ -101,11 +113,18 @@ PostResult SharedReceives::post(const ReceiveRequest* requests, std::size_t coun
       break;
     }
     const std::uint32_t number = free_.back();
+    const bool bounced = places > context_.device_segments();
+    if (bounced && !bounce_receive(context_, bounces_[number], chain.places(), places)) {
+      group_.release(1);
+      result.status = Status::again;
+      break;
+    }
     free_.pop_back();
     Slot& slot = slots_[number];
     slot.context = request.context;
     slot.posted = true;
     slot.cancelled = false;
+    slot.bounced = bounced;
     slot.regions = {};
     for (std::size_t i = 0; i < request.segments.size(); ++i) slot.regions[i] = request.segments[i].region;
     work.wr_id = Tag::receive | Tag::shared | Tag::of(0, number);
@@ -132,10 +151,11 @@ void SharedReceives::set_low_water(std::uint32_t mark) noexcept {
   below_ = posted_ < mark;
 }
 
-SharedReceives::Taken SharedReceives::taken(std::uint32_t number) noexcept {
+SharedReceives::Taken SharedReceives::taken(std::uint32_t number, std::uint64_t length) noexcept {
   if (number >= slots_.size() || !slots_[number].posted) return {0, true};
   Slot& slot = slots_[number];
   const Taken result{slot.context, slot.cancelled};
+  if (slot.bounced && !slot.cancelled) bounces_[number].scatter(length);
   slot.posted = false;
   free_.push_back(number);
   if (slot.cancelled) return result;
@@ -171,7 +191,10 @@ void SharedReceives::cancel(std::uint64_t region) noexcept {
   }
 }
 
-void SharedReceives::enter_child() noexcept { static_cast<void>(shared_.release()); }
+void SharedReceives::enter_child() noexcept {
+  static_cast<void>(shared_.release());
+  static_cast<void>(bounces_.release());
+}
 
 std::size_t SharedReceives::hand_out(Completion* out, std::size_t room,
                                      std::uint32_t& /*released*/) noexcept {

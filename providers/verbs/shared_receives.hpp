@@ -5,6 +5,7 @@
 #include <memory>
 #include <vector>
 
+#include "bounce.hpp"
 #include "common/queue.hpp"
 #include "handles.hpp"
 #include "records.hpp"
@@ -19,6 +20,10 @@ class Queue;
 [[nodiscard]] Status place_receive(const Context& context, const ReceiveRequest& request,
                                    std::uint32_t most_segments, ibv_sge* places,
                                    std::uint32_t& count) noexcept;
+
+// Turns a receive of more places than the device takes into one of our memory; false when there is none.
+[[nodiscard]] bool bounce_receive(const Context& context, Bounce& bounce, ibv_sge* places,
+                                  std::uint32_t& count) noexcept;
 
 class SharedReceives final : public provider::ReceiveQueue, private engine::Reporter {
  public:
@@ -40,7 +45,7 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
     std::uint64_t context = 0;
     bool reported = false;  // as cancelled, already
   };
-  [[nodiscard]] Taken taken(std::uint32_t slot) noexcept;
+  [[nodiscard]] Taken taken(std::uint32_t slot, std::uint64_t length) noexcept;
   [[nodiscard]] bool uses(std::uint64_t region) const noexcept;
   // Receives that name the region complete as cancelled. The device cannot give them back: a message that
   // takes one fails, without touching the memory.
@@ -53,6 +58,7 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
     std::array<std::uint64_t, segments_per_request> regions{};
     bool posted = false;
     bool cancelled = false;
+    bool bounced = false;
   };
   std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
   [[nodiscard]] bool has_more() const noexcept override { return low_water_due_; }
@@ -64,6 +70,7 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
   std::uint32_t depth_;
   SharedReceivesHandle shared_;
   std::vector<Slot> slots_;
+  std::unique_ptr<Bounce[]> bounces_;  // only where the device takes too few segments
   std::vector<std::uint32_t> free_;
   std::uint32_t posted_ = 0;  // and not cancelled
   std::uint32_t low_water_ = 0;
