@@ -1,9 +1,9 @@
 #include "device_thread.hpp"
 
-#include <signal.h>
 #include <sys/mman.h>
 
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 
 namespace fakeverbs {

@@ -16,7 +16,7 @@
 using namespace fakeverbs;
 
 FAKEVERBS_ENTRY ibv_device** ibv_get_device_list(int* count) {
-  auto** const list = static_cast<ibv_device**>(std::calloc(device_count() + 1, sizeof(ibv_device*)));
+  auto** const list = static_cast<ibv_device**>(std::calloc(device_count() + 1, sizeof(void*)));
   if (list == nullptr) return nullptr;
   for (std::size_t index = 0; index < device_count(); ++index) list[index] = &device(index);
   if (count != nullptr) *count = static_cast<int>(device_count());
