@@ -241,6 +241,8 @@ CONFORMANCE_TEST(CON, 8, both_ends_see_the_negotiated_limits, alone) {
     CHECK_GE(limits.max_inline, 32);
     CHECK_GE(limits.send_depth, 1);
     CHECK_GE(limits.receive_depth, 1);
+    CHECK_LE(limits.send_depth, 16) << "the smaller of both sides";
+    CHECK_LE(limits.receive_depth, 32) << "the smaller of both sides";
     const weft::Limits most = station.context.attributes().limits;
     CHECK_LE(limits.max_message, most.max_message);
     CHECK_LE(limits.send_depth, most.send_depth);

@@ -52,12 +52,14 @@ CONFORMANCE_TEST(SEC, 3, the_fabric_says_whom_it_trusts, alone) {
   const weft::Context context = test.open_context();
   CHECK(!context.attributes().trust_text.empty());
   // A decorated provider is not listed; what it wraps is.
-  const std::string& provider_name = test.setting().provider;
-  const std::string innermost = provider_name.substr(provider_name.rfind('+') + 1);
+  const std::string selector = test.setting().selector();
+  const std::string undecorated = selector.substr(selector.rfind('+') + 1);
+  const std::size_t colon = undecorated.find(':');
+  const std::string innermost = undecorated.substr(0, colon);
+  const std::string wanted = colon == std::string::npos ? "" : undecorated.substr(colon + 1);
   std::optional<weft::Trust> listed;
   for (const weft::ProviderReport& provider : weft::list_providers()) {
     for (const weft::FabricReport& fabric : provider.fabrics) {
-      const std::string& wanted = test.setting().fabric;
       if (provider.name == innermost && (wanted.empty() || fabric.name == wanted)) listed = fabric.trust;
     }
   }
