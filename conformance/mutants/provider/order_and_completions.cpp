@@ -308,7 +308,14 @@ void add_order_and_completions(std::vector<Mutant>& mutants) {
        "",
        made<SwapsMessages>(),
        {"MEM_2"}});
-  add({"messages-overtake-now-and-then", "ORD-1", S::rare, "", "", made<SwapsMessages>(), {"MEM_2"}, 100});
+  add({"messages-overtake-now-and-then",
+       "ORD-1",
+       S::rare,
+       "",
+       "",
+       made<SwapsMessages>(),
+       {"MEM_2", "ERR_2"},
+       100});
   add({"writes-after-the-message",
        "ORD-2",
        S::always,
