@@ -307,7 +307,7 @@ void add_order_and_completions(std::vector<Mutant>& mutants) {
        "messages_arrive_in_posting_order_whatever",
        "",
        made<SwapsMessages>(),
-       {"MEM_2"}});
+       {"MEM_2", "ERR_2"}});
   add({"messages-overtake-now-and-then",
        "ORD-1",
        S::rare,
