@@ -262,7 +262,13 @@ void add_progress_and_the_rest(std::vector<Mutant>& mutants) {
   add({"wakes-late", "PRG-3", S::always, "wait_wakes", "", made<WakesLate>(), {"ERR_2", "MEM_5"}});
   add({"arms-what-is-there", "PRG-4", S::always, "a_completion_that_is_there", "", made<ArmsWhatIsThere>()});
   add({"never-rests", "PRG-4", S::always, "drained_and_armed", "", made<NeverRests>()});
-  add({"posts-with-the-next-poll", "PRG-5", S::always, "", "", made<PostsWithTheNextPoll>(), {"MEM_2"}});
+  add({"posts-with-the-next-poll",
+       "PRG-5",
+       S::always,
+       "",
+       "",
+       made<PostsWithTheNextPoll>(),
+       {"MEM_2", "ERR_2"}});
   add({"helps-unasked", "PRG-6", S::corner, "without_a_helper", "", made<HelpsUnasked>()});
   add({"two-threads-get-one-completion",
        "THR-1",
