@@ -15,7 +15,8 @@ bool Bounce::reserve(const Fabric& fabric, std::uint64_t length) noexcept {
   const std::uint64_t size = std::max(least, std::bit_ceil(length));
   std::unique_ptr<std::byte[]> bytes(new (std::nothrow) std::byte[size]);
   if (bytes == nullptr) return false;
-  RegionHandle region(ibv_reg_mr(fabric.domain(), bytes.get(), size, IBV_ACCESS_LOCAL_WRITE));
+  constexpr int access = IBV_ACCESS_LOCAL_WRITE;
+  RegionHandle region(ibv_reg_mr(fabric.domain(), bytes.get(), size, access));
   if (region == nullptr) return false;
   region_ = std::move(region);  // the old registration goes before its memory
   bytes_ = std::move(bytes);
