@@ -55,7 +55,7 @@ constexpr std::uint32_t sequence_mask = (1u << queue_pair_sequence_bits) - 1;
 
 }  // namespace
 
-bool process_is_alive(std::uint32_t slot) { return find_member(settings().network, slot).has_value(); }
+bool process_is_alive(std::uint32_t slot) { return slot_may_be_alive(settings().network, slot); }
 
 std::shared_ptr<Adapter> Adapter::acquire() {
   prepare_process();

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <string>
 #include <string_view>
@@ -16,10 +17,13 @@ struct ProcessStatus {
   std::uint64_t start_time = 0;
 };
 
+constexpr char unknown = '?';
+
 ProcessStatus read_status(std::uint32_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (file < 0) return {};
+  // Only what is not there is dead; a program that has used up its descriptors cannot tell.
+  if (file < 0) return {.state = errno == ENOENT || errno == ESRCH ? '\0' : unknown};
   std::array<char, 1024> buffer;
   const ssize_t got = ::read(file, buffer.data(), buffer.size());
   ::close(file);
@@ -49,6 +53,7 @@ Incarnation own_incarnation() {
 
 bool is_alive(const Incarnation& process) {
   const auto status = read_status(process.pid);
+  if (status.state == unknown) return true;
   return status.state != 0 && status.state != 'Z' && status.state != 'X' &&
          status.start_time == process.start_time;
 }

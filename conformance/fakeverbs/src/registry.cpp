@@ -106,4 +106,9 @@ std::optional<Member> find_member(const std::string& network, std::uint32_t slot
   return members[slot];
 }
 
+bool slot_may_be_alive(const std::string& network, std::uint32_t slot) {
+  const File file(network, false);
+  return !file || slot >= max_processes || is_taken(file.read()[slot]);
+}
+
 }  // namespace fakeverbs

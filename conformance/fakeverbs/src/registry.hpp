@@ -22,5 +22,7 @@ struct Member {
 void leave(const std::string& network, std::uint32_t slot);
 // The living process in that slot.
 [[nodiscard]] std::optional<Member> find_member(const std::string& network, std::uint32_t slot);
+// False only when it is certain that nobody lives there.
+[[nodiscard]] bool slot_may_be_alive(const std::string& network, std::uint32_t slot);
 
 }  // namespace fakeverbs
