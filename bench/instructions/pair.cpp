@@ -68,7 +68,8 @@ bool Pair::drain(weft::CompletionQueue& queue, bool receives) {
 
 void Pair::settle() {
   for (int quiet = 0; quiet < 20;) {
-    const bool any = drain(client_queue_, false) | drain(server_queue_, true);
+    bool any = drain(client_queue_, false);
+    any = drain(server_queue_, true) || any;
     quiet = any ? 0 : quiet + 1;
     for (; receives_ < depth; ++receives_) {
       if (server_.receive(server_region_.slice(0, buffer_size), 0) != weft::Status::ok) break;
