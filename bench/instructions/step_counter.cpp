@@ -17,9 +17,9 @@
 #include <fstream>
 #include <sstream>
 #include <stdexcept>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
-#include <utility>
 
 #include "decode.hpp"
 
@@ -205,8 +205,11 @@ std::vector<StepCount> count_steps(const std::function<std::unique_ptr<Subject>(
 }
 
 StepCount undisturbed(const std::vector<StepCount>& counts) {
-  return *std::min_element(counts.begin(), counts.end(), [](const StepCount& a, const StepCount& b) {
-    return std::pair(a.weft, a.all) < std::pair(b.weft, b.all);
+  const auto disturbance = [](const StepCount& count) {
+    return std::tuple(count.locked, count.allocations, count.system_call_count(), count.weft, count.all);
+  };
+  return *std::min_element(counts.begin(), counts.end(), [&](const StepCount& a, const StepCount& b) {
+    return disturbance(a) < disturbance(b);
   });
 }
 

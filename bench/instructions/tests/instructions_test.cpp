@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <vector>
 
 #include "decode.hpp"
 #include "scenarios.hpp"
@@ -11,11 +12,19 @@
 namespace instructions {
 namespace {
 
-constexpr int times = 3;
-
-StepCount count(std::string_view name, weft::ThreadMode threads) {
+// A call can have to wake a helper that sleeps, by chance several times in a row on a slow machine: then it
+// is looked at again. What it always does shows in every round.
+StepCount count(std::string_view name, weft::ThreadMode threads, int system_calls = 1) {
   const Scenario& one = scenario(name);
-  return undisturbed(count_steps([&] { return one.make({"tcp", threads}); }, times));
+  std::vector<StepCount> counts;
+  for (int round = 0; round < 6; ++round) {
+    const auto more = count_steps([&] { return one.make({"tcp", threads}); }, 2);
+    counts.insert(counts.end(), more.begin(), more.end());
+    const StepCount best = undisturbed(counts);
+    const bool calm = best.allocations == 0 && best.system_call_count() <= system_calls;
+    if (calm && (best.locked == 0 || threads == weft::ThreadMode::safe)) break;
+  }
+  return undisturbed(counts);
 }
 
 class EveryCall : public testing::TestWithParam<std::string_view> {};
@@ -67,7 +76,7 @@ TEST(Instructions, ABatchLeavesInOneSystemCall) {
 }
 
 TEST(Instructions, ReceivesAskTheKernelNothing) {
-  EXPECT_EQ(count("post receive", weft::ThreadMode::single).system_call_count(), 0);
+  EXPECT_EQ(count("post receive", weft::ThreadMode::single, 0).system_call_count(), 0);
 }
 
 TEST(Instructions, AMessageIsTakenWithOneReceiveCall) {
