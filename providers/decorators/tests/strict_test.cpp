@@ -49,8 +49,11 @@ TEST(Strict, WrittenBytesStayInvisibleForAWhileAndComeInTime) {
   int seen_at_once = 0;
   constexpr int rounds = 20;
   for (int i = 1; i <= rounds; ++i) {
-    link.memory[0] = std::byte(i);
-    EXPECT_EQ(link.near.write(link.region.slice(0, 1), remote.at(1000), 1, Flags::unsignalled), Status::ok);
+    // Another source each time: seeing the bytes at the target does not say that the source may be reused.
+    const auto source = static_cast<std::size_t>(i);
+    link.memory[source] = std::byte(i);
+    EXPECT_EQ(link.near.write(link.region.slice(source, 1), remote.at(1000), 1, Flags::unsignalled),
+              Status::ok);
     const volatile std::byte& target = link.memory[1000];
     (void)link.far_queue.poll({});
     if (target == std::byte(i)) ++seen_at_once;
