@@ -14,11 +14,6 @@ set(weft_cmake_folder ${CMAKE_INSTALL_LIBDIR}/cmake/weft)
 install(TARGETS weft EXPORT weft-targets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT core NAMELINK_COMPONENT dev)
 install(TARGETS weft-engine EXPORT weft-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-# What the compiler noted for optimising whole plug-ins is of use to this very compiler version only.
-if(CMAKE_OBJCOPY)
-  install(CODE "execute_process(COMMAND ${CMAKE_OBJCOPY} --wildcard --remove-section .gnu.lto_* --remove-section .gnu.debuglto_*
-                \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}/libweft-engine.a\" COMMAND_ERROR_IS_FATAL ANY)")
-endif()
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/api/include/ DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 file(GLOB engine_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/providers/common/*.hpp)
 install(FILES ${engine_headers} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/weft/engine)

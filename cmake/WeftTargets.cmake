@@ -76,14 +76,6 @@ function(weft_add_script_test name)
   set_property(GLOBAL APPEND_STRING PROPERTY WEFT_TEST_LIST "${name} always script\n")
 endfunction()
 
-# weft_optimise_whole(TARGET): the compiler sees across its sources when it links a plug-in, which takes a
-# tenth off the instructions of a call. The objects hold ordinary code too, for whoever links without that.
-function(weft_optimise_whole target)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    target_compile_options(${target} PRIVATE -flto=auto -ffat-lto-objects)
-  endif()
-endfunction()
-
 # weft_add_provider(NAME [LIBRARIES …] [INCLUDES …] [WITH_CORE])
 # The plug-in lib/weft/weft-provider-NAME.so from the sources of the current folder, and, where
 # there is a tests/ folder, the test program weft-NAME-tests over the same objects. It gets a Debian package of
@@ -100,13 +92,9 @@ function(weft_add_provider name)
   target_include_directories(weft-${name}-objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${arg_INCLUDES})
   target_link_libraries(weft-${name}-objects PUBLIC weft::weft ${arg_LIBRARIES} Threads::Threads)
 
-  weft_optimise_whole(weft-${name}-objects)
 
   add_library(weft-provider-${name} MODULE)
   target_link_libraries(weft-provider-${name} PRIVATE weft-${name}-objects)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND NOT WEFT_SANITIZE AND NOT CMAKE_BUILD_TYPE STREQUAL "Debug")
-    target_link_options(weft-provider-${name} PRIVATE -flto=auto -O3)
-  endif()
   set_target_properties(weft-provider-${name} PROPERTIES
     PREFIX ""
     LINKER_LANGUAGE CXX
