@@ -92,7 +92,6 @@ function(weft_add_provider name)
   target_include_directories(weft-${name}-objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${arg_INCLUDES})
   target_link_libraries(weft-${name}-objects PUBLIC weft::weft ${arg_LIBRARIES} Threads::Threads)
 
-
   add_library(weft-provider-${name} MODULE)
   target_link_libraries(weft-provider-${name} PRIVATE weft-${name}-objects)
   set_target_properties(weft-provider-${name} PROPERTIES

@@ -3,6 +3,7 @@
 // endpoint with receives posted and operations of its own under way. Run by scripts/check-fuzz.
 #include <cstdio>
 
+#include "frames.hpp"
 #include "tests/pair.hpp"
 
 namespace weft::engine::test {
@@ -11,30 +12,26 @@ namespace {
 constexpr std::size_t guard = 4096;
 constexpr std::size_t granted = 8192;
 
-// Frames that were looked at, as far as the input is a run of them.
+// Frames that were looked at: those wholly delivered to an endpoint that then still lived.
 std::uint64_t frames = 0;
 
 struct SayCount {
   ~SayCount() { std::fprintf(stderr, "%llu frames looked at\n", static_cast<unsigned long long>(frames)); }
 } const say_count;
 
-void count_frames(const std::byte* bytes, std::size_t size) {
-  while (size != 0) {
-    const std::size_t header = wire::header_size(static_cast<std::uint8_t>(*bytes));
-    ++frames;
-    if (header == wire::no_such_type || header > size) return;
-    const std::size_t whole = header + wire::load<wire::Header>(bytes).length;
-    if (whole > size) return;
-    bytes += whole;
-    size -= whole;
-  }
+// Where the frame at `at` ends; the stream's end when it is not whole.
+std::size_t end_of_frame(std::span<const std::byte> stream, std::size_t at) {
+  const std::size_t left = stream.size() - at;
+  const std::size_t header = wire::header_size(static_cast<std::uint8_t>(stream[at]));
+  if (header == wire::no_such_type || header > left) return stream.size();
+  return at + std::min(left, header + wire::load<wire::Header>(stream.data() + at).length);
 }
 
 // Made once: contexts, regions and memory; an endpoint pair is made for each input.
 class Bench {
  public:
   Bench()
-      : context_(host_, EngineOptions{}),
+      : context_(host_, EngineOptions{.frame_payload = wire::fuzzed_frame_payload}),
         queue_(context_, 512, queue_events_),
         memory_(guard + granted + guard) {
     const auto all = weft::Access::local_write | weft::Access::remote_read | weft::Access::remote_write |
@@ -62,9 +59,11 @@ class Bench {
       request.shared_receives = shared.get();
     }
     Weather weather;
-    if ((choice & 2) != 0) weather.most_delivered = 1 + choice / 8U;
+    // Torn anywhere, in pieces of several frames, or all at once.
+    if ((choice & 2) != 0) weather.most_delivered = (choice & 8) != 0 ? 1 + choice / 4U : 600;
     weather.seed = choice;
     StreamEndpoint endpoint(context_, queue_, request, weather);
+    endpoint.swallows = (choice & 16) != 0;
     provider::PeerParameters peer;
     std::array<std::byte, EngineBlob::size> blob;
     EngineBlob{std::uint64_t{64} * 1024, (choice & 4) != 0}.encode(blob);
@@ -84,9 +83,7 @@ class Bench {
     endpoint.incoming.assign(bind.begin(), bind.end());
     const auto* bytes = reinterpret_cast<const std::byte*>(data + 1);
     endpoint.incoming.insert(endpoint.incoming.end(), bytes, bytes + size - 1);
-    count_frames(bytes, size - 1);
-    while (endpoint.deliver()) {
-    }
+    deliver(endpoint, shared.get(), events);
     provider::EndOrder order;
     order.cause = events.failures != 0 ? events.failure : Status::aborted;
     endpoint.end(order);
@@ -108,12 +105,36 @@ class Bench {
     std::abort();
   }
 
+  // The stream, with fresh receives for those it used up.
+  void deliver(StreamEndpoint& endpoint, provider::ReceiveQueue* shared, const FakeEvents& events) {
+    const std::vector<std::byte> stream = endpoint.incoming;
+    std::size_t counted = 0;
+    std::array<Completion, 64> entries;
+    while (endpoint.deliver() && events.failures == 0) {
+      const std::size_t delivered = endpoint.incoming.empty() ? stream.size() : endpoint.delivered;
+      while (counted < delivered) {
+        const std::size_t end = end_of_frame(stream, counted);
+        if (end > delivered) break;
+        counted = end;
+        ++frames;
+      }
+      const std::size_t count = queue_.poll(entries.data(), entries.size());
+      for (std::size_t i = 0; i < count; ++i) {
+        if (entries[i].operation == Operation::receive) post_receive(endpoint, shared);
+      }
+    }
+    if (events.failures != 0) ++frames;  // the one at fault
+  }
+
+  void post_receive(StreamEndpoint& endpoint, provider::ReceiveQueue* shared) {
+    const Segment segment{region_->token(), 1024, 2048};
+    const ReceiveRequest receive{1, std::span(&segment, 1)};
+    static_cast<void>(shared != nullptr ? shared->post(&receive, 1) : endpoint.post_receives(&receive, 1));
+  }
+
   void post_own_operations(StreamEndpoint& endpoint, provider::ReceiveQueue* shared) {
     const Segment segment{region_->token(), 1024, 2048};
-    for (std::uint64_t i = 0; i < 8; ++i) {
-      const ReceiveRequest receive{i, std::span(&segment, 1)};
-      static_cast<void>(shared != nullptr ? shared->post(&receive, 1) : endpoint.post_receives(&receive, 1));
-    }
+    for (int i = 0; i < 8; ++i) post_receive(endpoint, shared);
     const auto imported = endpoint.import_key(region_->key());
     const Segment word{region_->token(), 0, 8};
     const std::array operations = {Operation::read, Operation::fetch_add, Operation::write,

@@ -131,6 +131,7 @@ class StreamEndpoint final : public Endpoint {
   std::size_t transmissions = 0;
   std::vector<std::byte> captured;  // everything transmitted, when capturing
   bool capturing = false;
+  bool swallows = false;  // what is transmitted is taken and lost
 
   [[nodiscard]] std::size_t under_way() const { return incoming.size() - delivered; }
 
@@ -173,6 +174,7 @@ class StreamEndpoint final : public Endpoint {
  protected:
   std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept override {
     ++transmissions;
+    if (swallows) return std::accumulate(pieces, pieces + count, std::ptrdiff_t{0}, add_length);
     if (peer == nullptr) return 0;
     std::size_t room = weather_.capacity - std::min(weather_.capacity, peer->under_way());
     room = std::min(room, pick(weather_.most_taken));
@@ -191,6 +193,9 @@ class StreamEndpoint final : public Endpoint {
   void detach() noexcept override {}
 
  private:
+  static std::ptrdiff_t add_length(std::ptrdiff_t sum, const iovec& piece) {
+    return sum + static_cast<std::ptrdiff_t>(piece.iov_len);
+  }
   std::size_t pick(std::size_t most) {
     if (most == ~std::size_t{0}) return most;
     return std::uniform_int_distribution<std::size_t>(1, most)(random_);
