@@ -74,8 +74,7 @@ class DescriptorQueue final : public Group {
   std::vector<DescriptorQueue*> also_;        // groups this queue drives besides its own
   DescriptorEndpoint* hot_ = nullptr;         // where data came last
   unsigned spins_ = 0;                        // polls since somebody wanted to sleep
-  unsigned misses_ = 0;                       // times in a row that data came elsewhere
-  unsigned hits_ = 0;
+  unsigned in_a_row_ = 0;                     // times that data came there without any elsewhere
   Watch watch_;
   std::atomic<bool> helper_sleeps_{false};
   std::atomic<bool> tick_{false};

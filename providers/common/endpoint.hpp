@@ -267,8 +267,12 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard]] bool untold() const noexcept {
     return granted_ != granted_told_ || requests_done_ != requests_done_told_ || returned_ != returned_told_;
   }
+  // Fresh receives alone can wait for ever: the peer still has others, else the update would be due.
+  [[nodiscard]] bool awaited() const noexcept {
+    return requests_done_ != requests_done_told_ || returned_ != returned_told_;
+  }
   void note_untold() noexcept {
-    if (holds_back_ || !untold()) return;
+    if (holds_back_ || !awaited()) return;
     holds_back_ = true;
     group_.note_held_back(*this);
   }
