@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "compare.hpp"
+#include "remote/client.hpp"
+#include "remote/server.hpp"
 
 namespace {
 
@@ -20,6 +22,8 @@ struct Command {
 const std::vector<Command>& commands() {
   static const std::vector<Command> all = {
       {"compare", "weft beside the bare fabric on this machine, with the ratio", perf::compare},
+      {"server", "waits on one machine for a client on another", perf::remote::server},
+      {"client", "measures between this machine and the server's", perf::remote::client},
   };
   return all;
 }
