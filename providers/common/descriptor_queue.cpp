@@ -42,6 +42,7 @@ void DescriptorQueue::add(DescriptorEndpoint& endpoint) noexcept {
 void DescriptorQueue::remove(DescriptorEndpoint& endpoint) noexcept {
   if (!endpoint.listed_) return;
   endpoint.listed_ = false;
+  ++removed_;
   const std::uint32_t index = endpoint.member_index_;
   endpoints_[index] = endpoints_.back();
   endpoints_[index]->member_index_ = index;
@@ -176,15 +177,18 @@ bool DescriptorQueue::arm() noexcept {
 
 void DescriptorQueue::drive_ready(int most_events) noexcept {
   std::array<epoll_event, 64> events;
+  const std::uint64_t removed_before = removed_;
   const int ready = epoll_wait(epoll_, events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
     auto* endpoint = static_cast<DescriptorEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
     if (endpoint == nullptr) continue;  // a group this queue drives as well
+    __builtin_prefetch(&endpoint->descriptor_);
     endpoint->prefetch();
-    if (!endpoint->listed_) continue;  // ended meanwhile, in this round
+    if (removed_ != removed_before && !endpoint->listed_) continue;  // ended meanwhile, in this round
     const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
     if ((what & EPOLLOUT) != 0) endpoint->resume();
-    if (!endpoint->listed_) continue;
+    if (removed_ != removed_before && !endpoint->listed_) continue;
+    endpoint->prefetch_receive();
     if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && step(*endpoint)) {
       in_a_row_ = endpoint == hot_ ? in_a_row_ + 1 : 1;
       hot_ = endpoint->listed_ ? endpoint : nullptr;

@@ -70,6 +70,7 @@ class DescriptorQueue final : public Group {
   DescriptorContext& context_;
   int epoll_ = -1;
   std::vector<DescriptorEndpoint*> endpoints_;
+  std::uint64_t removed_ = 0;                 // endpoints, ever
   std::vector<DescriptorEndpoint*> waiting_;  // for room in their sockets
   std::vector<DescriptorQueue*> also_;        // groups this queue drives besides its own
   DescriptorEndpoint* hot_ = nullptr;         // where data came last

@@ -39,6 +39,7 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
       send_queue_(*static_cast<Queue*>(request.send_queue)),
       regions_(context.regions()),
       copy_below_(context.options().copy_below),
+      inline_limit_(std::clamp(request.max_inline, std::uint32_t{32}, max_inline)),
       id_(request.id),
       user_value_(request.user_value),
       strict_sends_(context.strict_sends()),
@@ -53,7 +54,7 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
       answers_(context.options().max_outstanding_reads) {
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
-  limits_.max_inline = std::clamp(request.max_inline, std::uint32_t{32}, max_inline);
+  limits_.max_inline = inline_limit_;
   control_.reserve(256);
   answered_from_.reserve(Outgoing::max_pieces);
   if (static_cast<Queue*>(&group_) != &send_queue_) send_queue_.share();
@@ -84,10 +85,9 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
                 "another version, or not weft at all?");
   }
   const HelperEntry entry(group_.gate());
-  const std::uint32_t inline_limit = limits_.max_inline;
   const std::uint32_t segments = limits_.max_segments;
   limits_ = peer.limits;
-  limits_.max_inline = inline_limit;
+  limits_.max_inline = inline_limit_;
   limits_.max_segments = segments;
   const auto most_reads = static_cast<std::uint32_t>(reads_.size());
   limits_.max_outstanding_reads = std::clamp(limits_.max_outstanding_reads, std::uint32_t{1}, most_reads);
@@ -186,8 +186,7 @@ void Endpoint::path_broken(std::int32_t native_code, std::string_view text) noex
 // The peer said how many messages it sent, but the path is gone and fewer came: nothing more to wait for.
 void Endpoint::end_if_unreachable() noexcept {
   if (!pending_end_ || moving() || state_ == State::ended) return;
-  const bool torn =
-      operation_.kind == Transfer::Kind::message || operation_.kind == Transfer::Kind::stored_message;
+  const bool torn = arriving_ == Transfer::Kind::message || arriving_ == Transfer::Kind::stored_message;
   if (messages_arrived_ - (torn ? 1 : 0) < pending_end_->messages) end_now(*pending_end_);
 }
 
@@ -274,7 +273,7 @@ void Endpoint::drop_records() noexcept {
 
 bool Endpoint::remote_operation_uses(std::uint64_t token) const noexcept {
   if (!moving()) return false;
-  if (operation_.kind != Transfer::Kind::none && operation_.sink.uses(token)) return true;
+  if (arriving_ != Transfer::Kind::none && operation_.sink.uses(token)) return true;
   for (std::uint32_t at = answers_head_; at != answers_tail_; ++at) {
     if (answers_[at & (answers_.size() - 1)].piece.region == token) return true;
   }

@@ -106,12 +106,19 @@ class Endpoint : public provider::Endpoint {
   }
   // Frames and transmits what can leave now.
   void push_output() noexcept;
-  // Asks the processor for what a message will touch, while the kernel is asked for the message.
+  // Asks the processor for what a message will touch, while the kernel is asked for the message: first the
+  // endpoint, and once that is there, the receive.
   void prefetch() const noexcept {
     constexpr std::size_t line = 64;
     constexpr std::size_t lines = 7;
     const auto* const begin = reinterpret_cast<const std::byte*>(this);
     for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(begin + i * line);
+  }
+  void prefetch_receive() const noexcept {
+    if (receives_.empty()) return;
+    const auto* const record = reinterpret_cast<const std::byte*>(&receives_[receives_.head]);
+    __builtin_prefetch(record);
+    __builtin_prefetch(record + sizeof(ReceiveRecord) - 1);
   }
   [[nodiscard]] bool moving() const noexcept { return state_ == State::up || state_ == State::closing; }
   // The stream ended or failed; `native_code` is the transport's.
@@ -147,8 +154,7 @@ class Endpoint : public provider::Endpoint {
 
   // One operation or answer whose payload is arriving.
   struct Transfer {
-    enum class Kind : std::uint8_t { none, message, stored_message, write, notified_write, answer };
-    Kind kind = Kind::none;
+    enum class Kind : std::uint8_t { none, message, stored_message, write, notified_write };
     Sink sink;
     std::uint64_t left = 0;  // payload bytes of the whole operation still to come
     std::uint64_t total = 0;
@@ -362,9 +368,11 @@ class Endpoint : public provider::Endpoint {
   Queue& send_queue_;
   const RegionTable& regions_;  // the context's
   const std::uint32_t copy_below_;
+  const std::uint32_t inline_limit_;
   const std::uint32_t id_;
   const std::uint64_t user_value_;
   State state_ = State::preparing;
+  Transfer::Kind arriving_ = Transfer::Kind::none;  // what operation_ is
   bool silenced_ = false;
   const bool strict_sends_;  // see provider::StrictSwitches
   const bool strict_writes_;
@@ -435,6 +443,7 @@ class Endpoint : public provider::Endpoint {
   std::array<std::byte, wire::max_header> partial_{};
   Transfer operation_;
   Transfer answer_in_;
+  bool answer_arriving_ = false;
   Transfer* open_ = nullptr;  // whose payload the current frame carries
 
   // ---- the peer's access and ours

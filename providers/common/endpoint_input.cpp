@@ -170,8 +170,7 @@ bool Endpoint::expect_payload(Transfer& transfer, std::uint32_t length) noexcept
 }
 
 bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension& extension) noexcept {
-  if (operation_.kind != Transfer::Kind::none)
-    return break_protocol("the peer began a message inside another");
+  if (arriving_ != Transfer::Kind::none) return break_protocol("the peer began a message inside another");
   if (header.word > limits_.max_message)
     return break_protocol("the peer sent a message above the agreed limit");
   operation_.total = operation_.left = header.word;
@@ -179,13 +178,13 @@ bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension&
   operation_.immediate = extension.immediate;
   operation_.charged = (header.flags & wire::charged) != 0;
   operation_.acknowledge = (header.flags & wire::acknowledge) != 0;
-  operation_.kind = Transfer::Kind::message;
+  arriving_ = Transfer::Kind::message;
   if (operation_.acknowledge) tell_now_ = true;
   return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length);
 }
 
 bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept {
-  if (operation_.kind != Transfer::Kind::none)
+  if (arriving_ != Transfer::Kind::none)
     return break_protocol("the peer began a write inside another operation");
   if (extension.total > limits_.max_transfer)
     return break_protocol("the peer sent a write above the agreed limit");
@@ -195,7 +194,7 @@ bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtensi
   operation_.immediate = extension.immediate;
   operation_.charged = (header.flags & wire::charged) != 0;
   operation_.acknowledge = (header.flags & wire::acknowledge) != 0;
-  operation_.kind = notifies ? Transfer::Kind::notified_write : Transfer::Kind::write;
+  arriving_ = notifies ? Transfer::Kind::notified_write : Transfer::Kind::write;
   operation_.sink.start_discarding();
   if (extension.total != 0) {
     const RegionEntry* region =
@@ -207,7 +206,7 @@ bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtensi
 }
 
 bool Endpoint::begin_more(const wire::Header& header) noexcept {
-  if (operation_.kind == Transfer::Kind::none || header.length == 0) {
+  if (arriving_ == Transfer::Kind::none || header.length == 0) {
     return break_protocol("the peer continued an operation that is not open");
   }
   return expect_payload(operation_, header.length);
@@ -232,8 +231,8 @@ bool Endpoint::begin_read_data(const wire::Header& header) noexcept {
   if (reads_head_ == reads_tail_) return break_protocol("the peer answered a read that was not sent");
   SendRecord& record = sends_[reads_[reads_head_ & (reads_.size() - 1)]];
   if (record.operation != Operation::read) return break_protocol("the peer answered an atomic with bytes");
-  if (answer_in_.kind == Transfer::Kind::none) {
-    answer_in_.kind = Transfer::Kind::answer;
+  if (!answer_arriving_) {
+    answer_arriving_ = true;
     answer_in_.total = answer_in_.left = record.length;
     answer_in_.sink.start(record.pieces());
   }
@@ -314,14 +313,14 @@ bool Endpoint::finish_frame() noexcept {
   open_ = nullptr;
   if (transfer.left != 0) return true;
   if (&transfer == &operation_) return finish_operation();
-  transfer.kind = Transfer::Kind::none;
+  answer_arriving_ = false;
   sends_[reads_[reads_head_++ & (reads_.size() - 1)]].answered = true;
   return true;
 }
 
 bool Endpoint::finish_operation() noexcept {
-  const Transfer::Kind kind = operation_.kind;
-  operation_.kind = Transfer::Kind::none;
+  const Transfer::Kind kind = arriving_;
+  arriving_ = Transfer::Kind::none;
   switch (kind) {
     case Transfer::Kind::message:
       complete_receive(operation_.total, operation_.has_immediate, operation_.immediate);
@@ -334,8 +333,8 @@ bool Endpoint::finish_operation() noexcept {
       carried_out(operation_.acknowledge);
       const std::uint64_t total = operation_.total;
       if (!begin_message(0, operation_.charged)) return false;
-      if (operation_.kind == Transfer::Kind::stored_message) {
-        operation_.kind = Transfer::Kind::none;
+      if (arriving_ == Transfer::Kind::stored_message) {
+        arriving_ = Transfer::Kind::none;
         stored_->last().length = total;
         stored_->last().complete = true;
         return true;

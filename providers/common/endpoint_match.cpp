@@ -44,7 +44,7 @@ bool Endpoint::store_message(std::uint64_t stored) noexcept {
   Unexpected::Message& message = stored_->add(stored);
   message.has_immediate = operation_.has_immediate;
   message.immediate = operation_.immediate;
-  operation_.kind = Transfer::Kind::stored_message;
+  arriving_ = Transfer::Kind::stored_message;
   operation_.sink.start(stored_->last_pieces());
   if (shared_ != nullptr) shared_->wait(*this);
   return true;

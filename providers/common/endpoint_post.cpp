@@ -56,7 +56,7 @@ Status Endpoint::check(const WorkRequest& request, Checked& checked) const noexc
       check_segments(regions_, request.segments, checked.local_access, inline_data, checked.local);
   if (status != Status::ok) return status;
   const std::uint64_t length = checked.local.length;
-  if (inline_data && length > limits_.max_inline) return Status::too_big;
+  if (inline_data && length > inline_limit_) return Status::too_big;
   if (length > (is_message(request.operation) ? limits_.max_message : limits_.max_transfer))
     return Status::too_big;
   if (is_atomic(request.operation) && length != sizeof(std::uint64_t)) return Status::invalid_argument;

@@ -87,7 +87,7 @@ inline Status Endpoint::check_small(const WorkRequest& request, Piece& piece,
   const Segment& segment = request.segments.front();
   const Status status = check_segment(regions_, segment, Access::none, inline_data, piece);
   if (status != Status::ok) return status;
-  if (inline_data && segment.length > limits_.max_inline) return Status::too_big;
+  if (inline_data && segment.length > inline_limit_) return Status::too_big;
   return request.operation == Operation::write ? check_remote(request, piece.length, slot) : Status::ok;
 }
 
@@ -145,7 +145,7 @@ bool Endpoint::frame_small_write(Outgoing& out, SendRecord& record) noexcept {
 // The common cases in one go: whole small messages whose receives wait, and whole small writes. Returns the
 // bytes of their frames; 0 when the first is anything else, which the general way then looks at.
 std::size_t Endpoint::take_small_frames(const std::byte* bytes, std::size_t length) noexcept {
-  if (operation_.kind != Transfer::Kind::none || silenced_ || pending_end_ ||
+  if (arriving_ != Transfer::Kind::none || silenced_ || pending_end_ ||
       (stored_ != nullptr && !stored_->empty())) {
     return 0;
   }

@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "weft/attributes.hpp"
 #include "weft/completion_queue.hpp"
@@ -18,7 +19,33 @@
 namespace weft {
 
 namespace core {
+
 class EndpointHandle;
+
+// A plain pointer, except that moving from it leaves null.
+template <class Object>
+class Aside {
+ public:
+  Aside() noexcept = default;
+  explicit Aside(Object* object) noexcept : object_(object) {}
+  Aside(const Aside&) noexcept = default;
+  Aside(Aside&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  Aside& operator=(const Aside&) noexcept = default;
+  Aside& operator=(Aside&& other) noexcept {
+    object_ = std::exchange(other.object_, nullptr);
+    return *this;
+  }
+  ~Aside() = default;
+  [[nodiscard]] Object* get() const noexcept { return object_; }
+
+ private:
+  Object* object_ = nullptr;
+};
+
+}  // namespace core
+
+namespace provider {
+class Endpoint;
 }
 
 // How an endpoint is made, for connecting and for accepting. Depths and sizes are wishes: the limits that
@@ -119,8 +146,11 @@ class WEFT_API Endpoint {
  private:
   friend class Context;
   friend struct core::Opener;
-  explicit Endpoint(std::shared_ptr<core::EndpointHandle> handle) noexcept : handle_(std::move(handle)) {}
+  explicit Endpoint(std::shared_ptr<core::EndpointHandle> handle) noexcept;
 
+  // What carries the data, at hand without a look into what `handle_` names: with many endpoints that is one
+  // cache miss less for each post.
+  core::Aside<provider::Endpoint> path_;
   std::shared_ptr<core::EndpointHandle> handle_;
 };
 

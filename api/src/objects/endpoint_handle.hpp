@@ -11,20 +11,18 @@ namespace weft::core {
 class EndpointHandle {
  public:
   EndpointHandle(std::shared_ptr<ContextState> context, std::shared_ptr<EndpointCore> core) noexcept
-      : provider_(&core->provider()), context_(std::move(context)), core_(std::move(core)) {}
+      : context_(std::move(context)), core_(std::move(core)) {}
   ~EndpointHandle();
   EndpointHandle(const EndpointHandle&) = delete;
   EndpointHandle& operator=(const EndpointHandle&) = delete;
 
-  // The data path: one load, one virtual call.
-  [[nodiscard]] provider::Endpoint& provider() const noexcept { return *provider_; }
+  [[nodiscard]] provider::Endpoint& provider() const noexcept { return core_->provider(); }
   [[nodiscard]] EndpointCore& core() const noexcept { return *core_; }
   [[nodiscard]] const std::shared_ptr<EndpointCore>& shared() const noexcept { return core_; }
   [[nodiscard]] ContextCore& context() const noexcept { return core_->context(); }
   [[nodiscard]] const std::shared_ptr<ContextState>& context_state() const noexcept { return context_; }
 
  private:
-  provider::Endpoint* const provider_;
   std::shared_ptr<ContextState> context_;  // destroyed last
   std::shared_ptr<EndpointCore> core_;
 };
