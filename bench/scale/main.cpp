@@ -1,0 +1,220 @@
+// What many endpoints cost: memory of each, and how fast they connect. A listening and a connecting process
+// on this machine, each with one context, one queue and the endpoints.
+#include <fmt/core.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <boost/program_options.hpp>
+#include <chrono>
+#include <fstream>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+#include <string>
+#include <vector>
+#include <weft/weft.hpp>
+
+namespace {
+
+using namespace std::chrono_literals;
+using Clock = std::chrono::steady_clock;
+
+struct Options {
+  std::string provider;
+  std::uint32_t endpoints = 1000;
+  std::uint32_t at_once = 64;
+  double most_kib = 0;  // 0: no limit
+  bool json = false;
+  bool help = false;
+};
+
+struct Side {
+  double kib = 0;  // per endpoint
+  double seconds = 0;
+};
+
+// Resident memory of this process.
+double resident_kib() {
+  std::ifstream file("/proc/self/statm");
+  long size = 0;
+  long resident = 0;
+  if (!(file >> size >> resident)) throw std::runtime_error("/proc/self/statm cannot be read");
+  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
+}
+
+// One side: connects to `address`, or listens when that is empty and tells where through `told`.
+class Crowd {
+ public:
+  explicit Crowd(const Options& options)
+      : options_(options),
+        context_(weft::Context::open({.provider = options.provider})),
+        queue_(context_.create_completion_queue({.capacity = options.endpoints * receives})) {
+    endpoints_.reserve(options.endpoints);
+  }
+
+  std::string listen() {
+    listener_ = context_.listen("127.0.0.1:0", {.queue = queue_});
+    return listener_.address();
+  }
+
+  Side connect(const std::string& address) {
+    return fill([&] {
+      while (endpoints_.size() < options_.endpoints && endpoints_.size() - up_ < options_.at_once)
+        endpoints_.push_back(context_.connect(address, endpoint_options()));
+    });
+  }
+
+  Side accept() {
+    return fill([&] {
+      while (auto request = listener_.next()) {
+        endpoints_.push_back(request->prepare(endpoint_options()));
+        request->accept();
+      }
+    });
+  }
+
+ private:
+  static constexpr std::uint32_t receives = 16;
+
+  [[nodiscard]] weft::EndpointOptions endpoint_options() const {
+    weft::EndpointOptions options{.queue = queue_};  // the depths are the usual ones
+    options.timeout = 60s;
+    return options;
+  }
+
+  template <class Step>
+  Side fill(const Step& step) {
+    const double before = resident_kib();
+    const auto begin = Clock::now();
+    while (up_ < options_.endpoints) {
+      step();
+      for (const weft::Completion& entry : queue_.wait(entries_, 100ms)) {
+        if (entry.status != weft::Status::ok)
+          throw std::runtime_error(
+              fmt::format("endpoint {} did not come up: {}", up_, to_string(entry.status)));
+        up_ += entry.operation == weft::Operation::connect ? 1 : 0;
+      }
+      if (Clock::now() - begin > 300s) throw std::runtime_error("the endpoints did not come up within 300 s");
+    }
+    const std::chrono::duration<double> time = Clock::now() - begin;
+    return {.kib = (resident_kib() - before) / options_.endpoints, .seconds = time.count()};
+  }
+
+  const Options& options_;
+  weft::Context context_;
+  weft::CompletionQueue queue_;
+  weft::Listener listener_;
+  std::vector<weft::Endpoint> endpoints_;
+  std::array<weft::Completion, 64> entries_{};
+  std::uint32_t up_ = 0;
+};
+
+Options read_options(int count, char** arguments) {
+  namespace po = boost::program_options;
+  Options options;
+  po::options_description description("Connects many endpoints and tells what each costs");
+  auto add = description.add_options();
+  add("help,h", po::bool_switch(&options.help), "this text");
+  add("provider", po::value(&options.provider)->value_name("NAME"), "as in WEFT_PROVIDER; default: that");
+  add("endpoints,n", po::value(&options.endpoints)->default_value(1000)->value_name("N"), "on each side");
+  add("at-once", po::value(&options.at_once)->default_value(64)->value_name("N"),
+      "attempts under way at a time");
+  add("most-kib", po::value(&options.most_kib)->value_name("X"),
+      "exit with status 1 when an endpoint takes more KiB than this");
+  add("json", po::bool_switch(&options.json), "JSON instead of text");
+  po::variables_map values;
+  po::store(po::parse_command_line(count, arguments, description), values);
+  po::notify(values);
+  if (options.help) std::cout << description;
+  if (options.endpoints == 0 || options.endpoints > 50'000 || options.at_once == 0)
+    throw std::runtime_error("--endpoints must be 1 to 50000, --at-once at least 1");
+  return options;
+}
+
+void send_line(int descriptor, const std::string& line) {
+  if (::write(descriptor, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
+    throw std::runtime_error("the other process is gone");
+}
+
+std::string receive_line(int descriptor) {
+  std::string line;
+  char byte = 0;
+  while (::read(descriptor, &byte, 1) == 1) {
+    if (byte == '\n') return line;
+    line.push_back(byte);
+  }
+  throw std::runtime_error("the other process ended early");
+}
+
+// The listening process.
+int listen_side(const Options& options, int to, int from) {
+  Crowd crowd(options);
+  send_line(to, crowd.listen() + "\n");
+  const Side side = crowd.accept();
+  send_line(to, fmt::format("{} {}\n", side.kib, side.seconds));
+  (void)receive_line(from);  // both sides stay whole until both have measured
+  return 0;
+}
+
+int connect_side(const Options& options, int to, int from) {
+  const std::string address = receive_line(from);
+  Crowd crowd(options);
+  const Side connecting = crowd.connect(address);
+  const std::string told = receive_line(from);
+  Side accepting;
+  accepting.kib = std::stod(told);
+  send_line(to, "done\n");
+
+  const double rate = options.endpoints / connecting.seconds;
+  if (options.json) {
+    const nlohmann::json figures = {{"endpoints", options.endpoints},
+                                    {"connects_per_second", rate},
+                                    {"kib_per_connecting_endpoint", connecting.kib},
+                                    {"kib_per_accepting_endpoint", accepting.kib}};
+    fmt::print("{}\n", figures.dump());
+  } else {
+    fmt::print("{} endpoints on each side came up in {:.2f} s: {:.0f} connects per second\n",
+               options.endpoints, connecting.seconds, rate);
+    fmt::print("resident memory of an endpoint: {:.1f} KiB where it connects, {:.1f} KiB where it accepts\n",
+               connecting.kib, accepting.kib);
+  }
+  if (options.most_kib != 0 && std::max(connecting.kib, accepting.kib) > options.most_kib) {
+    fmt::print(stderr, "weft-scale: that is more than the {} KiB of --most-kib\n", options.most_kib);
+    return 1;
+  }
+  return 0;
+}
+
+int run(const Options& options) {
+  std::array<int, 2> up{};
+  std::array<int, 2> down{};
+  if (::pipe(up.data()) != 0 || ::pipe(down.data()) != 0) throw std::runtime_error("no pipe can be made");
+  const pid_t child = ::fork();
+  if (child < 0) throw std::runtime_error("no process can be made");
+  if (child == 0) {
+    ::close(up[0]);
+    ::close(down[1]);
+    ::_exit(listen_side(options, up[1], down[0]));
+  }
+  ::close(up[1]);
+  ::close(down[0]);
+  const int status = connect_side(options, down[1], up[0]);
+  int child_status = 0;
+  ::waitpid(child, &child_status, 0);
+  return child_status == 0 ? status : 1;
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  try {
+    const Options options = read_options(count, arguments);
+    return options.help ? 0 : run(options);
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "weft-scale: {}\n", error.what());
+    return 2;
+  }
+}
