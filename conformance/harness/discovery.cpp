@@ -5,17 +5,19 @@
 #include <stdexcept>
 
 #include "harness/fork_server.hpp"
+#include "harness/network.hpp"
 
 namespace conformance {
 namespace {
 
 using Json = nlohmann::json;
 
-Json describe_usable(const std::string& selector) {
+Json describe_usable(const std::string& selector, std::string& local_address) {
   Json deviations = Json::object();
   weft::ContextOptions options;
   options.provider = selector;
   const weft::Context context = weft::Context::open(options);
+  local_address = context.attributes().local_address;
   for (const weft::Deviation& deviation : context.attributes().deviations) {
     deviations[deviation.rule] = deviation.instead + " (" + deviation.reason + ")";
   }
@@ -44,7 +46,9 @@ void ask(Channel& control, const std::string&) {
 void ask_one(Channel& control, const std::string& selector) {
   Json answer;
   try {
-    answer = {{"usable", true}, {"deviations", describe_usable(selector)}};
+    std::string local_address;
+    answer = {{"usable", true}, {"deviations", describe_usable(selector, local_address)}};
+    answer["local_address"] = local_address;
   } catch (const weft::Error& error) {
     answer = {{"usable", false}, {"reason", error.what()}};
   }
@@ -62,16 +66,36 @@ Json answer_of(ProcessBody body, const std::string& arguments) {
   return Json::parse(*answer);
 }
 
+// Of the machine, asked in a process that may leave its network.
+void ask_for_obstacle(Channel& control, const std::string&) {
+  const Json answer = obstacle_to_networks();
+  control.put(Channel::Kind::finished, answer.dump());
+}
+
 Found examined(const std::string& provider, const std::string& fabric) {
-  Found found{.provider = provider, .fabric = fabric, .usable = false, .reason = {}, .deviations = {}};
+  Found found{.provider = provider,
+              .fabric = fabric,
+              .usable = false,
+              .reason = {},
+              .local_address = {},
+              .deviations = {}};
   const Json answer = answer_of(ask_one, found.selector());
   found.usable = answer.at("usable");
   found.reason = answer.value("reason", "");
+  found.local_address = answer.value("local_address", "");
   if (found.usable) found.deviations = answer.at("deviations").get<std::map<std::string, std::string>>();
   return found;
 }
 
 }  // namespace
+
+std::string obstacle_to_networks(const Found& found) {
+  static const std::string of_the_machine = answer_of(ask_for_obstacle, {});
+  if (!of_the_machine.empty()) return of_the_machine;
+  if (found.local_address == "any" || found.local_address.empty()) return {};
+  return "it is bound to the device at " + found.local_address +
+         ", which stays in this machine's network; such a peer needs a second machine";
+}
 
 std::vector<Found> discover(const Options& options) {
   std::vector<Found> chosen;

@@ -18,12 +18,20 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 namespace conformance {
 namespace {
 
 // The server's address, in the abstract namespace: nothing to clean up. The same in every process.
 std::string server_name;
+pid_t server_id = -1;
+
+// A socket belongs to the network in which it was made, wherever its process goes.
+std::vector<Channel> reserved;
+
+Channel unconnected() { return Channel(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)); }
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
@@ -142,9 +150,9 @@ void start_fork_server() {
   server_name = "weft-conformance-" + std::to_string(getpid());
   const int listener = listen_at_server_address();
   const pid_t runner = getpid();
-  const pid_t server = fork();
-  if (server < 0) fail("fork server: fork");
-  if (server == 0) {
+  server_id = fork();
+  if (server_id < 0) fail("fork server: fork");
+  if (server_id == 0) {
     die_with(runner);
     try {
       Server(listener).run();
@@ -156,9 +164,30 @@ void start_fork_server() {
   ::close(listener);
 }
 
+namespace {
+
+// For the runner, whose child the server is.
+std::string server_in_words() {
+  int status = 0;
+  if (waitpid(server_id, &status, WNOHANG) != server_id) return {};
+  const std::string how = exit_in_words(std::to_string(status));
+  return " and " + (how.empty() ? "ended" : how);
+}
+
+}  // namespace
+
+void reserve_processes(std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) reserved.push_back(unconnected());
+}
+
 Process start_process(ProcessBody body, const std::string& arguments, pid_t group) {
   Process process;
-  process.control = Channel(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+  if (reserved.empty()) {
+    process.control = unconnected();
+  } else {
+    process.control = std::move(reserved.back());
+    reserved.pop_back();
+  }
   socklen_t size = 0;
   const sockaddr_un address = server_address(size);
   if (connect(process.control.descriptor(), reinterpret_cast<const sockaddr*>(&address), size) != 0) {
@@ -166,11 +195,15 @@ Process start_process(ProcessBody body, const std::string& arguments, pid_t grou
   }
   const nlohmann::json request{
       {"body", reinterpret_cast<std::uintptr_t>(body)}, {"arguments", arguments}, {"group", group}};
-  process.control.put(Channel::Kind::text, request.dump());
-  const auto started = process.control.next(10s);
-  if (!started || started->kind != Channel::Kind::started)
-    throw std::runtime_error("fork server: no new process");
-  process.id = std::stoi(started->content);
+  try {
+    process.control.put(Channel::Kind::text, request.dump());
+    const auto started = process.control.next(10s);
+    if (!started || started->kind != Channel::Kind::started)
+      throw std::runtime_error("fork server: no new process");
+    process.id = std::stoi(started->content);
+  } catch (const Abandoned&) {
+    throw std::runtime_error("fork server: it hung up" + server_in_words());
+  }
   return process;
 }
 

@@ -5,6 +5,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <string>
 
 #include "harness/channel.hpp"
@@ -25,6 +26,10 @@ void start_fork_server();
 
 // A new process that runs `body`, in a process group of its own, or in the given one.
 [[nodiscard]] Process start_process(ProcessBody body, const std::string& arguments, pid_t group = 0);
+
+// The server is reached in the network in which it was made. A process that is about to leave that network
+// makes the sockets for so many processes to come before it goes.
+void reserve_processes(std::size_t count);
 
 // In words, from the `exited` message; empty when it ended as it should.
 [[nodiscard]] std::string exit_in_words(const std::string& exited);

@@ -1,8 +1,10 @@
 #include "harness/raw_socket.hpp"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
 #include <netinet/in.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -64,11 +66,11 @@ RawSocket RawSocket::connected_to(const std::string& address) {
   return result;
 }
 
-RawSocket RawSocket::listening(std::uint16_t port) {
+RawSocket RawSocket::listening(std::uint16_t port, const std::string& host) {
   RawSocket result(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int on = 1;
   setsockopt(result.descriptor_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-  const sockaddr_in local = parsed("127.0.0.1:" + std::to_string(port));
+  const sockaddr_in local = parsed(host + ':' + std::to_string(port));
   if (bind(result.descriptor_, reinterpret_cast<const sockaddr*>(&local), sizeof(local)) != 0 ||
       listen(result.descriptor_, 16) != 0) {
     fail("raw socket: listen");
@@ -97,6 +99,12 @@ bool RawSocket::send(std::string_view bytes) const {
     bytes.remove_prefix(static_cast<std::size_t>(sent));
   }
   return true;
+}
+
+bool RawSocket::is_acknowledged() const {
+  int unacknowledged = 0;
+  if (ioctl(descriptor_, SIOCOUTQ, &unacknowledged) != 0) fail("raw socket: SIOCOUTQ");
+  return unacknowledged == 0;
 }
 
 std::string RawSocket::receive(Duration patience, std::size_t most) const {

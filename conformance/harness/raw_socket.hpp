@@ -19,8 +19,8 @@ class RawSocket {
 
   // `address` as Listener::address() gives it; IPv4 only.
   static RawSocket connected_to(const std::string& address);
-  // At 127.0.0.1, a free port or the given one.
-  static RawSocket listening(std::uint16_t port = 0);
+  // At a free port or the given one.
+  static RawSocket listening(std::uint16_t port = 0, const std::string& host = "127.0.0.1");
   [[nodiscard]] RawSocket accepted(Duration patience = 10s) const;
   [[nodiscard]] std::uint16_t port() const;
 
@@ -30,6 +30,8 @@ class RawSocket {
   [[nodiscard]] std::string receive(Duration patience, std::size_t most = 65536) const;
   // Whether the other side closes within the time; what it sends is thrown away.
   [[nodiscard]] bool closed_within(Duration patience) const;
+  // Whether the other side's kernel has everything that was sent.
+  [[nodiscard]] bool is_acknowledged() const;
   void close();
   [[nodiscard]] int descriptor() const { return descriptor_; }
   [[nodiscard]] bool is_open() const { return descriptor_ >= 0; }

@@ -127,13 +127,17 @@ void Results::print_matrix() const {
   for (const Outcome outcome : {Outcome::pass, Outcome::deviates, Outcome::fail, Outcome::not_run}) {
     std::cout << totals[outcome] << ' ' << to_text(outcome) << (outcome == Outcome::not_run ? "\n" : ", ");
   }
+  std::string told;  // the reason that stands above
   for (const Result& result : selected()) {
-    if (weight(result.outcome) >= weight(Outcome::not_run)) {
-      std::cout << to_text(result.outcome) << "  " << result.setting.text() << '.' << result.test;
-      if (result.outcome == Outcome::fail && result.detail.starts_with("only "))
-        std::cout << ": " << result.detail;
-      std::cout << '\n';
+    if (weight(result.outcome) < weight(Outcome::not_run)) continue;
+    if (result.outcome == Outcome::not_run && result.detail != told) {
+      told = result.detail;
+      std::cout << "not run, because: " << (told.empty() ? "the run ended before" : told) << '\n';
     }
+    std::cout << to_text(result.outcome) << "  " << result.setting.text() << '.' << result.test;
+    if (result.outcome == Outcome::fail && result.detail.starts_with("only "))
+      std::cout << ": " << result.detail;
+    std::cout << '\n';
   }
   std::cout.flush();
 }

@@ -1,7 +1,10 @@
 #include "harness/run.hpp"
 
+#include <unistd.h>
+
 #include <exception>
 
+#include "harness/network.hpp"
 #include "harness/process_state.hpp"
 
 namespace conformance {
@@ -49,6 +52,12 @@ void check_nothing_is_left_by(const std::function<void()>& body) {
 }
 
 void run_as_process(Role role, const Test& test, const std::function<void()>& body) {
+  if (test.about().traits.network) {
+    // The process group is named after the test's process.
+    run_noting_failures(
+        role, [&] { role == Role::test ? enter_network_as_test() : enter_network_as_peer(getpgrp()); });
+    if (Findings::here().failed()) return;
+  }
   start_canary();
   if (test.about().traits.cold) {
     run_noting_failures(role, body);

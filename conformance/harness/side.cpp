@@ -21,6 +21,11 @@ void Completions::collect() {
   for (const Completion& completion : queue_.poll(room)) kept_.push_back(completion);
 }
 
+std::size_t Completions::kept_of(Operation operation) const {
+  return static_cast<std::size_t>(std::count_if(
+      kept_.begin(), kept_.end(), [&](const Completion& c) { return c.operation == operation; }));
+}
+
 Completion Completions::first(const Wanted& wanted, Duration time, const std::string& what) {
   const Deadline deadline(time);
   while (true) {
@@ -124,7 +129,8 @@ Side accept_side(const Test& test, Channel& control, SideOptions options) {
   side.completions = Completions(side.context.create_completion_queue({.capacity = options.capacity}));
   weft::ListenOptions listen;
   listen.queue = side.completions.queue();
-  side.listener = side.context.listen(host_of(side.context) + ":0", listen);
+  const std::string host = options.host.empty() ? host_of(side.context) : options.host;
+  side.listener = side.context.listen(host + ":0", listen);
   side.endpoint = accept_one(side, control, std::move(options));
   return side;
 }

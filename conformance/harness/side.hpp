@@ -36,6 +36,7 @@ class Completions {
   // Takes what is there, without waiting. For loops that post until something is taken.
   void collect();
   [[nodiscard]] std::size_t kept() const { return kept_.size(); }
+  [[nodiscard]] std::size_t kept_of(weft::Operation operation) const;
   [[nodiscard]] const weft::CompletionQueue& queue() const { return queue_; }
 
  private:
@@ -74,6 +75,7 @@ template <class Post>
 struct SideOptions {
   std::chrono::milliseconds peer_timeout{0};
   std::uint32_t capacity = 1024;
+  std::string host;                // where the accepting side listens; empty: host_of()
   weft::EndpointOptions endpoint;  // the queue is put in
   std::function<void(weft::Context&, weft::Endpoint&)>
       prepared;  // before it is up: receives can be posted here

@@ -36,6 +36,7 @@ struct Traits {
   Cost cost = Cost::quick;
   bool process_peer = true;  // the name as it is: peers are processes
   bool thread_peer = false;  // the name with _threads: peers are threads
+  bool network = false;      // the test and its peer are in networks of their own, see network.hpp
   bool cold = false;         // no context is opened before the test, and nothing is counted
   Duration limit = 30s;      // when it takes longer than this it hangs
 
@@ -58,6 +59,7 @@ struct Traits {
 inline constexpr Traits alone{};                                               // one process is enough
 inline constexpr Traits with_process{};                                        // a peer that is a process
 inline constexpr Traits with_peer = Traits{}.set(&Traits::thread_peer, true);  // either
+inline constexpr Traits over_a_wire = Traits{}.set(&Traits::network, true);    // a peer in another network
 inline constexpr Traits from_cold = Traits{}.set(&Traits::cold, true);
 
 struct TestCase {

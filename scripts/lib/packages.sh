@@ -2,9 +2,9 @@
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libgmock-dev libbenchmark-dev
   libboost-program-options-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
-  libibverbs-dev libfabric-dev libucx-dev jq dpkg-dev file)
+  libibverbs-dev libfabric-dev libucx-dev jq dpkg-dev file iproute2)
 # For the guest in which the tests meet Soft-RoCE.
-softroce_packages=(python3 qemu-system-x86 busybox-static kmod iproute2 ibverbs-providers)
+softroce_packages=(python3 qemu-system-x86 busybox-static kmod ibverbs-providers)
 clang_packages=(clang libclang-rt-dev)
 check_packages=("${clang_packages[@]}" clang-tidy clang-format)
 
