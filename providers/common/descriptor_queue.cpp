@@ -1,7 +1,6 @@
 #include "descriptor_queue.hpp"
 
 #include <sys/epoll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -9,27 +8,14 @@
 
 #include "descriptor_context.hpp"
 #include "descriptor_endpoint.hpp"
-#include "limit_text.hpp"
 
 namespace weft::engine {
 
 DescriptorQueue::DescriptorQueue(DescriptorContext& context, std::uint32_t capacity,
                                  provider::QueueEvents& events)
-    : Group(context.thread_mode(), capacity, events),
-      context_(context),
-      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (epoll_ < 0) {
-    throw Error(Status::resource_limit,
-                "cannot make a completion queue: no epoll descriptor: " + descriptor_error_text(errno));
-  }
-  context_.add_group(*this);
-}
+    : HelpedQueue(context, capacity, events) {}
 
-DescriptorQueue::~DescriptorQueue() {
-  context_.forget(*this);
-  context_.remove_group(*this);
-  if (epoll_ >= 0) ::close(epoll_);
-}
+DescriptorQueue::~DescriptorQueue() { leave_helper_alone(); }
 
 void DescriptorQueue::add(DescriptorEndpoint& endpoint) noexcept {
   endpoint.member_index_ = static_cast<std::uint32_t>(endpoints_.size());
@@ -57,12 +43,12 @@ void DescriptorQueue::watch(DescriptorEndpoint& endpoint) noexcept {
   event.events = EPOLLIN;
   event.data.ptr = &endpoint;
   endpoint.watched_output_ = false;
-  endpoint.watched_ = epoll_ctl(epoll_, EPOLL_CTL_ADD, endpoint.descriptor_, &event) == 0;
+  endpoint.watched_ = epoll_ctl(epoll(), EPOLL_CTL_ADD, endpoint.descriptor_, &event) == 0;
   if (!endpoint.watched_) endpoint.path_broken(errno, "the descriptor cannot be watched by epoll");
 }
 
 void DescriptorQueue::unwatch(DescriptorEndpoint& endpoint) noexcept {
-  if (endpoint.watched_) epoll_ctl(epoll_, EPOLL_CTL_DEL, endpoint.descriptor_, nullptr);
+  if (endpoint.watched_) epoll_ctl(epoll(), EPOLL_CTL_DEL, endpoint.descriptor_, nullptr);
   endpoint.watched_ = false;
 }
 
@@ -89,7 +75,7 @@ void DescriptorQueue::watch_output(DescriptorEndpoint& endpoint, bool output) no
   epoll_event event{};
   event.events = output ? EPOLLIN | EPOLLOUT : EPOLLIN;
   event.data.ptr = &endpoint;
-  epoll_ctl(epoll_, EPOLL_CTL_MOD, endpoint.descriptor_, &event);
+  epoll_ctl(epoll(), EPOLL_CTL_MOD, endpoint.descriptor_, &event);
 }
 
 void DescriptorQueue::output_waits(DescriptorEndpoint& endpoint, bool waits) noexcept {
@@ -105,26 +91,12 @@ void DescriptorQueue::output_waits(DescriptorEndpoint& endpoint, bool waits) noe
   }
 }
 
-void DescriptorQueue::want_helper() noexcept {
-  if (!helper_sleeps_.load(std::memory_order_relaxed)) return;
-  helper_sleeps_.store(false, std::memory_order_relaxed);
-  context_.request_service();
-}
-
-void DescriptorQueue::driven_by(DescriptorQueue& other) {
-  const HelperEntry entry(other.gate());
-  if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
-  other.also_.push_back(this);
-  // Who sleeps on the other queue wakes for this group's sockets as well.
+// Who sleeps on another queue's set wakes for this group's sockets as well.
+void DescriptorQueue::watch_in(int set) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
-  epoll_ctl(other.epoll_, EPOLL_CTL_ADD, epoll_, &event);
-}
-
-void DescriptorQueue::no_longer_drives(DescriptorQueue& other) noexcept {
-  const HelperEntry entry(gate());
-  std::erase(also_, &other);
+  epoll_ctl(set, EPOLL_CTL_ADD, epoll(), &event);
 }
 
 // Receives what is there; true when anything came. One that failed leaves the list, and waits for its end.
@@ -138,13 +110,11 @@ std::size_t DescriptorQueue::poll(Completion* out, std::size_t room) noexcept {
   const Entry entry(gate());
   note_activity();
   const bool armed = pause_signals();
-  if (!also_.empty()) [[unlikely]]
+  if (drives_others()) [[unlikely]]
     drive_others();
   drive(armed);
-  if (tick_.load(std::memory_order_relaxed)) [[unlikely]] {
-    tick_.store(false, std::memory_order_relaxed);
-    release_held_back();
-  }
+  if (ticked()) [[unlikely]]
+    tick();
   send_due();
   const std::size_t count = take(out, room);
   if (armed) [[unlikely]]
@@ -152,33 +122,24 @@ std::size_t DescriptorQueue::poll(Completion* out, std::size_t room) noexcept {
   return count;
 }
 
-void DescriptorQueue::drive_others() noexcept {
-  for (DescriptorQueue* other : also_) {
-    // Not waiting: two queues may drive each other.
-    if (!other->gate().try_enter()) continue;
-    other->note_activity();
-    other->drive(other->armed());
-    other->gate().leave();
-  }
-}
-
 bool DescriptorQueue::arm() noexcept {
   const Entry entry(gate());
   note_activity();
-  watch_all();
-  for (DescriptorQueue* other : also_) {
-    if (!other->gate().try_enter()) continue;  // somebody drives it
-    other->watch_all();
-    other->gate().leave();
-  }
-  for (DescriptorEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
+  if (drives_others()) static_cast<void>(prepare_others());  // sockets always can be slept on
+  static_cast<void>(prepare_sleep());
   return arm_ring();
+}
+
+bool DescriptorQueue::prepare_sleep() noexcept {
+  watch_all();
+  for (DescriptorEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
+  return true;
 }
 
 void DescriptorQueue::drive_ready(int most_events) noexcept {
   std::array<epoll_event, 64> events;
   const std::uint64_t removed_before = removed_;
-  const int ready = epoll_wait(epoll_, events.data(), most_events, 0);
+  const int ready = epoll_wait(epoll(), events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
     auto* endpoint = static_cast<DescriptorEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
     if (endpoint == nullptr) continue;  // a group this queue drives as well
@@ -224,26 +185,17 @@ void DescriptorQueue::drive(bool somebody_sleeps) noexcept {
 
 bool DescriptorQueue::drive_for_absent() noexcept {
   if (!gate().try_enter_helper()) return false;
-  watch_all();
-  for (DescriptorEndpoint* endpoint : waiting_) watch_output(*endpoint, true);
+  static_cast<void>(prepare_sleep());
   drive_ready(64);
   send_due();
   gate().leave_helper();
   return true;
 }
 
-bool DescriptorQueue::send_held_back() noexcept {
-  if (!gate().try_enter_helper()) return true;
-  release_held_back();
-  gate().leave_helper();
-  return false;
-}
-
 void DescriptorQueue::close_in_child() noexcept {
   // Those not yet up, too.
   for (Endpoint* endpoint : members()) static_cast<DescriptorEndpoint*>(endpoint)->close_in_child();
-  ::close(epoll_);
-  epoll_ = -1;
+  HelpedQueue::close_in_child();
 }
 
 }  // namespace weft::engine

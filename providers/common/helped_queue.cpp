@@ -1,0 +1,83 @@
+#include "helped_queue.hpp"
+
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "helped_context.hpp"
+#include "limit_text.hpp"
+
+namespace weft::engine {
+
+HelpedQueue::HelpedQueue(HelpedContext& context, std::uint32_t capacity, provider::QueueEvents& events)
+    : Group(context.thread_mode(), capacity, events),
+      context_(context),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (epoll_ < 0) {
+    throw Error(Status::resource_limit,
+                "cannot make a completion queue: no epoll descriptor: " + descriptor_error_text(errno));
+  }
+  context_.add_group(*this);
+}
+
+HelpedQueue::~HelpedQueue() {
+  leave_helper_alone();
+  context_.remove_group(*this);
+  if (epoll_ >= 0) ::close(epoll_);
+}
+
+void HelpedQueue::leave_helper_alone() noexcept { context_.forget(*this); }
+
+void HelpedQueue::want_helper() noexcept {
+  if (!helper_sleeps_.load(std::memory_order_relaxed)) return;
+  helper_sleeps_.store(false, std::memory_order_relaxed);
+  context_.request_service();
+}
+
+void HelpedQueue::driven_by(HelpedQueue& other) {
+  const HelperEntry entry(other.gate());
+  if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
+  other.also_.push_back(this);
+  watch_in(other.epoll_);
+}
+
+void HelpedQueue::no_longer_drives(HelpedQueue& other) noexcept {
+  const HelperEntry entry(gate());
+  std::erase(also_, &other);
+}
+
+void HelpedQueue::drive_others() noexcept {
+  for (HelpedQueue* other : also_) {
+    // Not waiting: two queues may drive each other.
+    if (!other->gate().try_enter()) continue;
+    other->note_activity();
+    other->drive(other->armed());
+    other->gate().leave();
+  }
+}
+
+bool HelpedQueue::prepare_others() noexcept {
+  bool ready = true;
+  for (HelpedQueue* other : also_) {
+    if (!other->gate().try_enter()) continue;  // somebody drives it
+    ready = other->prepare_sleep() && ready;
+    other->gate().leave();
+  }
+  return ready;
+}
+
+bool HelpedQueue::send_held_back() noexcept {
+  if (!gate().try_enter_helper()) return true;
+  release_held_back();
+  gate().leave_helper();
+  return false;
+}
+
+void HelpedQueue::close_in_child() noexcept {
+  ::close(epoll_);
+  epoll_ = -1;
+}
+
+}  // namespace weft::engine
