@@ -80,6 +80,7 @@ class Endpoint : public provider::Endpoint {
  protected:
   [[nodiscard]] Group& group() noexcept { return group_; }
   [[nodiscard]] Context& context() noexcept { return context_; }
+  [[nodiscard]] provider::EndpointEvents& events() noexcept { return *events_; }
 
   // ---- for the transport, with the gate held
   // -------------------------------------------------------------------------- Where the next bytes of the
@@ -95,6 +96,8 @@ class Endpoint : public provider::Endpoint {
   bool arrived(std::size_t length) noexcept {
     return direct_ != 0 ? arrived_directly(length) : consume(group_.scratch(), length);
   }
+  // As arrived, for bytes that lie elsewhere, in the fabric's own memory say; inbound() is not asked then.
+  bool arrived_at(const std::byte* bytes, std::size_t length) noexcept { return consume(bytes, length); }
   [[nodiscard]] bool among_large_payloads() const noexcept { return large_payloads_; }
   // What arrived may complete operations, ask for answers, free what waits, or want an acknowledgement: once
   // for all of it.
@@ -123,6 +126,9 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard]] bool moving() const noexcept { return state_ == State::up || state_ == State::closing; }
   // The stream ended or failed; `native_code` is the transport's.
   void path_broken(std::int32_t native_code, std::string_view text) noexcept;
+
+  // What the peer sent cannot be, below the engine's own frames (SEC-1).
+  void peer_misbehaved(std::string_view text) noexcept { fail(Status::protocol, 0, 0, text); }
 
   // ---- what a transport implements, called with the gate held
   // ----------------------------------------------------------- Takes bytes for the stream from the front of

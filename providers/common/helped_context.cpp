@@ -55,7 +55,7 @@ HelpedQueue& HelpedContext::leading_queue(const provider::EndpointRequest& reque
 void HelpedContext::forget(HelpedQueue& queue) noexcept {
   const std::lock_guard lock(service_mutex_);
   std::erase(queues_, &queue);
-  for (HelpedQueue* other : queues_) other->no_longer_drives(queue);
+  for (HelpedQueue* other : queues_) other->part_from(queue);
 }
 
 // Is the program of this queue away? Then its descriptor joins the helper's epoll set, until the program is
@@ -77,7 +77,7 @@ HelpedContext::Clock::time_point HelpedContext::look_at(HelpedQueue& queue, Cloc
   // away nevertheless the helper drives, and after a while sleeps on the same descriptor.
   constexpr int rounds_to_sleep = 25;
   if (queue.armed() && ++watch.quiet_rounds < rounds_to_sleep) {
-    if (watch.quiet_rounds > 1 || queue.stuck()) queue.drive_for_absent();
+    if (watch.quiet_rounds > 1 || queue.stuck() || queue.unprepared()) queue.drive_for_absent();
     queue.send_held_back();
     return now + (queue.stuck() ? look_at_stuck : look_at_sleeper);
   }

@@ -37,15 +37,30 @@ void HelpedQueue::want_helper() noexcept {
 }
 
 void HelpedQueue::driven_by(HelpedQueue& other) {
+  {
+    const HelperEntry entry(gate());
+    if (std::find(drivers_.begin(), drivers_.end(), &other) != drivers_.end()) return;
+    drivers_.push_back(&other);
+  }
   const HelperEntry entry(other.gate());
-  if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
   other.also_.push_back(this);
   watch_in(other.epoll_);
 }
 
-void HelpedQueue::no_longer_drives(HelpedQueue& other) noexcept {
+void HelpedQueue::part_from(HelpedQueue& other) noexcept {
   const HelperEntry entry(gate());
   std::erase(also_, &other);
+  std::erase(drivers_, &other);
+}
+
+bool HelpedQueue::slept_on() const noexcept {
+  return armed() || std::any_of(drivers_.begin(), drivers_.end(),
+                                [](const HelpedQueue* driver) { return driver->armed(); });
+}
+
+void HelpedQueue::wake_sleepers() noexcept {
+  wake_sleeper();
+  for (HelpedQueue* driver : drivers_) driver->wake_sleeper();
 }
 
 void HelpedQueue::drive_others() noexcept {

@@ -26,7 +26,8 @@ class HelpedQueue : public Group {
   // Polling `other` (a queue that takes sends' completions of endpoints led by this one) drives this group as
   // well.
   void driven_by(HelpedQueue& other);
-  void no_longer_drives(HelpedQueue& other) noexcept;
+  // The other queue goes.
+  void part_from(HelpedQueue& other) noexcept;
 
   // ---- for the helper
   // One round for a program that stays away; false when the program is inside just now.
@@ -50,6 +51,8 @@ class HelpedQueue : public Group {
   void set_helper_sleeps(bool sleeps) noexcept { helper_sleeps_.store(sleeps); }
   // Something is stuck that no descriptor tells of when it can go on: look often.
   [[nodiscard]] bool stuck() const noexcept { return stuck_.load(std::memory_order_relaxed); }
+  // A poll took what a thread may sleep for, and the fabric must be told again that somebody does.
+  [[nodiscard]] bool unprepared() const noexcept { return unprepared_.load(std::memory_order_relaxed); }
 
  protected:
   void want_helper() noexcept final;
@@ -64,6 +67,9 @@ class HelpedQueue : public Group {
   // Whoever sleeps on this epoll descriptor wakes for this queue.
   virtual void watch_in(int epoll) noexcept = 0;
 
+  // Somebody waits for this queue's descriptor, or for that of a queue which drives this one.
+  [[nodiscard]] bool slept_on() const noexcept;
+  void wake_sleepers() noexcept;
   void drive_others() noexcept;
   // As prepare_sleep, for the queues this one drives.
   [[nodiscard]] bool prepare_others() noexcept;
@@ -73,6 +79,7 @@ class HelpedQueue : public Group {
     tick_.store(false, std::memory_order_relaxed);
     release_held_back();
   }
+  void set_unprepared(bool unprepared) noexcept { unprepared_.store(unprepared, std::memory_order_relaxed); }
   void set_stuck(bool stuck) noexcept { stuck_.store(stuck, std::memory_order_relaxed); }
   [[nodiscard]] HelpedContext& helped_context() noexcept { return context_; }
   [[nodiscard]] int epoll() const noexcept { return epoll_; }
@@ -80,11 +87,13 @@ class HelpedQueue : public Group {
  private:
   HelpedContext& context_;
   int epoll_ = -1;
-  std::vector<HelpedQueue*> also_;  // groups this queue drives besides its own
+  std::vector<HelpedQueue*> also_;     // groups this queue drives besides its own
+  std::vector<HelpedQueue*> drivers_;  // those that drive this one
   Watch watch_;
   std::atomic<bool> helper_sleeps_{false};
   std::atomic<bool> tick_{false};
   std::atomic<bool> stuck_{false};
+  std::atomic<bool> unprepared_{false};
 };
 
 }  // namespace weft::engine

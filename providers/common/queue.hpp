@@ -101,6 +101,11 @@ class Queue : public provider::CompletionQueue {
     return armed;
   }
   void resume_signals() noexcept;
+  // Whoever sleeps looks again, though there may be nothing.
+  void wake_sleeper() noexcept {
+    const MaybeLock lock(*this);
+    if (armed_.load(std::memory_order_relaxed)) signal();
+  }
 
  private:
   std::size_t take_entries(Completion* out, std::size_t room) noexcept;

@@ -37,7 +37,7 @@ class FakeQueueEvents final : public provider::QueueEvents {
   int signals = 0;
 };
 
-class FakeEvents final : public provider::EndpointEvents {
+class FakeEvents : public provider::EndpointEvents {
  public:
   void failed(Status cause, std::uint64_t detail_value, std::int32_t /*native*/,
               std::string_view text) noexcept override {

@@ -1,0 +1,207 @@
+#include "message_endpoint.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <utility>
+
+#include "message_context.hpp"
+#include "program_memory.hpp"
+
+namespace weft::engine {
+
+MessageEndpoint::MessageEndpoint(MessageContext& context, MessageQueue& queue,
+                                 const provider::EndpointRequest& request)
+    : Endpoint(context, queue, request), queue_(queue) {
+  while (token_ == 0) context.host().random_bytes(std::as_writable_bytes(std::span(&token_, 1)));
+  const HelperEntry entry(queue_.gate());
+  queue_.add(*this);
+  seated_ = true;
+}
+
+MessageEndpoint::~MessageEndpoint() {
+  const HelperEntry entry(queue_.gate());
+  if (std::exchange(seated_, false)) queue_.remove(*this);
+}
+
+std::vector<std::byte> MessageEndpoint::blob(const provider::PathAddresses& path) {
+  std::vector<std::byte> bytes = Endpoint::blob(path);
+  const std::size_t engine_part = bytes.size();
+  bytes.resize(engine_part + sizeof(message::Address));
+  wire::store(bytes.data() + engine_part, message::Address{token_, seat_, 0});
+  const std::vector<std::byte> fabric_part = fabric_blob(path);
+  bytes.insert(bytes.end(), fabric_part.begin(), fabric_part.end());
+  return bytes;
+}
+
+bool MessageEndpoint::establish(const provider::PeerParameters& peer) {
+  constexpr std::size_t fixed = EngineBlob::size + sizeof(message::Address);
+  if (peer.blob.size() < fixed) {
+    throw Error(Status::protocol, "the peer's endpoint description has " + std::to_string(peer.blob.size()) +
+                                      " bytes, which is too short; is the peer's weft of another version, or "
+                                      "not weft at all?");
+  }
+  provider::PeerParameters engine_peer = peer;
+  engine_peer.blob = peer.blob.first(EngineBlob::size);
+  Endpoint::establish(engine_peer);
+  const auto address = wire::load<message::Address>(peer.blob.data() + EngineBlob::size);
+  if (address.token == 0 || address.slot > message::slot_mask || address.zero != 0) {
+    throw Error(Status::protocol, "the peer's endpoint description is malformed");
+  }
+  const HelperEntry entry(queue_.gate());
+  peer_token_ = address.token;
+  peer_slot_ = address.slot;
+  return connect_fabric(peer.blob.subspan(fixed), peer);
+}
+
+void MessageEndpoint::attach() noexcept {
+  attached_ = true;
+  if (queue_.needs_doorbell()) queue_.awake_to_.push_back(this);  // has room for all
+  if (!say_up()) output_waits(true);
+  deliver_kept();
+}
+
+void MessageEndpoint::detach() noexcept {
+  attached_ = false;
+  if (!std::exchange(seated_, false)) return;
+  queue_.remove(*this);
+  held_ = 0;
+  kept_.reset();
+  disconnect_fabric();
+}
+
+void MessageEndpoint::output_waits(bool waits) noexcept {
+  if (waits_ == waits) return;
+  waits_ = waits;
+  queue_.output_waits(*this, waits);
+}
+
+void MessageEndpoint::resume() noexcept {
+  if (!moving()) return;
+  if (!said_up_ && !say_up()) {
+    output_waits(true);
+    return;
+  }
+  push_output();
+}
+
+// The peer sends freely only once it has heard anything, so that a side which is not up yet need not keep
+// much. False: later. A path that turns out broken ends the endpoint.
+bool MessageEndpoint::say_up() noexcept {
+  const iovec nothing{};
+  const std::ptrdiff_t taken = transmit(&nothing, 0);
+  if (taken < 0) path_broken(static_cast<std::int32_t>(-taken), "sending failed");
+  return said_up_ || taken < 0;
+}
+
+SendBuffer* MessageEndpoint::take_buffer() noexcept {
+  SendBuffer* const buffer = queue_.buffers().take(held_);
+  if (buffer == nullptr) return nullptr;
+  ++held_;
+  buffer->owner = this;
+  return buffer;
+}
+
+void MessageEndpoint::give_back(SendBuffer& buffer) noexcept {
+  queue_.buffers().give(buffer, held_);
+  --held_;
+}
+
+void MessageEndpoint::write_header(SendBuffer& buffer, message::Kind kind) noexcept {
+  wire::store(
+      buffer.bytes,
+      message::Header{peer_token_, peer_slot_ | static_cast<std::uint32_t>(kind) << message::slot_bits,
+                      sequence_out_});
+}
+
+MessageEndpoint::Submitted MessageEndpoint::send(SendBuffer& buffer, std::int32_t& native_code) noexcept {
+  buffer.under_way = true;
+  const Submitted how = submit(buffer, native_code);
+  if (how != Submitted::under_way) give_back(buffer);
+  if (how == Submitted::done || how == Submitted::under_way) ++sequence_out_;
+  return how;
+}
+
+std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcept {
+  Counts& counts = queue_.counts();
+  Cursor from{pieces, count};
+  std::ptrdiff_t taken = 0;
+  do {
+    std::int32_t native_code = 0;
+    const Submitted how = send_data(from, native_code);
+    if (how == Submitted::broken) return native_code < 0 ? native_code : -1;
+    if (how == Submitted::no_room) {
+      Counts::add(counts.refused_transmissions);
+      break;
+    }
+    Counts::add(counts.transmissions);
+    taken = static_cast<std::ptrdiff_t>(from.taken);
+  } while (from.count != 0);
+  if (taken != 0 && peer_asleep_) [[unlikely]]
+    ring();
+  return taken;
+}
+
+// One message, as full as can be.
+MessageEndpoint::Submitted MessageEndpoint::send_data(Cursor& from, std::int32_t& native_code) noexcept {
+  const auto& options = queue_.message_context().message_options();
+  if (!peer_up_ && sequence_out_ >= options.most_early) return Submitted::no_room;
+  SendBuffer* const buffer = take_buffer();
+  if (buffer == nullptr) return Submitted::no_room;
+  write_header(*buffer, message::Kind::data);
+  std::byte* at = buffer->bytes + sizeof(message::Header);
+  std::size_t room = queue_.buffers().size() - sizeof(message::Header);
+  while (from.count != 0 && room != 0) {
+    const ProgramMemoryAccess unjudged;
+    const std::size_t part = std::min(room, from.pieces->iov_len - from.offset);
+    if (part != 0) std::memcpy(at, static_cast<const std::byte*>(from.pieces->iov_base) + from.offset, part);
+    at += part;
+    room -= part;
+    from.taken += part;
+    from.offset += part;
+    if (from.offset != from.pieces->iov_len) break;
+    ++from.pieces;
+    --from.count;
+    from.offset = 0;
+  }
+  buffer->length = static_cast<std::size_t>(at - buffer->bytes);
+  const Submitted how = send(*buffer, native_code);
+  if (how == Submitted::done || how == Submitted::under_way) {
+    said_up_ = true;
+    ++data_out_;
+  }
+  return how;
+}
+
+void MessageEndpoint::ring() noexcept {
+  peer_asleep_ = false;
+  queue_.message_context().message_counts().rings.fetch_add(1, std::memory_order_relaxed);
+  events().ring_peer();
+}
+
+void MessageEndpoint::rung() noexcept {
+  const HelperEntry entry(queue_.gate());
+  if (!attached_) return;
+  if (std::exchange(told_asleep_, false)) queue_.awake_to_.push_back(this);
+  queue_.wake();
+}
+
+bool MessageEndpoint::tell_asleep() noexcept {
+  if (!moving()) return true;
+  if (!said_up_) return false;
+  SendBuffer* const buffer = take_buffer();
+  if (buffer == nullptr) return false;
+  write_header(*buffer, message::Kind::asleep);
+  wire::store(buffer->bytes + sizeof(message::Header), message::SleepNotice{data_in_});
+  buffer->length = sizeof(message::Header) + sizeof(message::SleepNotice);
+  std::int32_t native_code = 0;
+  // A path that is broken shows with the next data.
+  told_asleep_ = send(*buffer, native_code) < Submitted::no_room;
+  return told_asleep_;
+}
+
+void MessageEndpoint::fabric_failed(std::int32_t native_code, std::string_view text) noexcept {
+  if (moving()) path_broken(native_code, text);
+}
+
+}  // namespace weft::engine

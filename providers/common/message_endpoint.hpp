@@ -1,0 +1,115 @@
+// An endpoint whose stream of bytes is cut into messages of a fabric object that many endpoints share. What
+// is left to a transport: how the fabric reaches the peer (fabric_blob, connect_fabric) and submit().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "endpoint.hpp"
+#include "message_queue.hpp"
+
+namespace weft::engine {
+
+class MessageEndpoint : public Endpoint {
+ public:
+  // Throws Error, std::bad_alloc.
+  MessageEndpoint(MessageContext& context, MessageQueue& queue, const provider::EndpointRequest& request);
+  ~MessageEndpoint() override;
+
+  // ---- provider::Endpoint
+  [[nodiscard]] std::vector<std::byte> blob(const provider::PathAddresses& path) final;
+  bool establish(const provider::PeerParameters& peer) final;
+  void rung() noexcept final;
+
+ protected:
+  // ---- what a transport implements
+  // What the peer's fabric needs in order to reach this side, at `path`; without the gate. Throws Error.
+  [[nodiscard]] virtual std::vector<std::byte> fabric_blob(const provider::PathAddresses& path) = 0;
+  // Makes ready to submit; `blob` is the peer's fabric_blob() and hostile. With the gate held. As
+  // establish(): false when it is not ready yet, and then events().established() or events().failed()
+  // follows. Throws Error.
+  virtual bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) = 0;
+  // Gives the message to the fabric; with the gate held.
+  enum class Submitted : std::uint8_t {
+    done,       // the buffer is free again
+    under_way,  // MessageQueue::sent() or send_failed() will tell of the buffer
+    no_room,    // not taken; tried again from a later round
+    broken      // not taken, and the path is; native_code, below 0, tells why
+  };
+  [[nodiscard]] virtual Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept = 0;
+  // After the endpoint ended, with the gate held; buffers of it may still be under way.
+  virtual void disconnect_fabric() noexcept {}
+
+  [[nodiscard]] MessageQueue& queue() noexcept { return queue_; }
+
+ private:
+  friend class MessageQueue;
+
+  // A message that came before its turn, or before go_up().
+  struct Kept {
+    std::vector<std::byte> payload;
+    message::Kind kind = message::Kind::data;
+    bool present = false;
+  };
+
+  // What is left of pieces to send.
+  struct Cursor {
+    const iovec* pieces = nullptr;
+    int count = 0;
+    std::size_t offset = 0;  // in the first
+    std::size_t taken = 0;   // of all
+  };
+
+  std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept final;
+  void output_waits(bool waits) noexcept final;
+  void attach() noexcept final;
+  void detach() noexcept final;
+
+  // For the queue, with the gate held.
+  void take_message(const message::Header& header, const std::byte* payload, std::size_t length) noexcept;
+  void deliver(message::Kind kind, const std::byte* payload, std::size_t length) noexcept;
+  void deliver_kept() noexcept;
+  void keep(std::uint32_t ahead, message::Kind kind, const std::byte* payload, std::size_t length) noexcept;
+  void resume() noexcept;
+  void settle_arrivals() noexcept {
+    if (moving()) settle();
+  }
+  // False when it could not be said.
+  bool tell_asleep() noexcept;
+  void fabric_failed(std::int32_t native_code, std::string_view text) noexcept;
+
+  bool say_up() noexcept;
+  [[nodiscard]] SendBuffer* take_buffer() noexcept;
+  void give_back(SendBuffer& buffer) noexcept;
+  void write_header(SendBuffer& buffer, message::Kind kind) noexcept;
+  [[nodiscard]] Submitted send_data(Cursor& from, std::int32_t& native_code) noexcept;
+  [[nodiscard]] Submitted send(SendBuffer& buffer, std::int32_t& native_code) noexcept;
+  void ring() noexcept;
+
+  MessageQueue& queue_;
+  std::uint64_t token_ = 0;  // of this side
+  std::uint64_t peer_token_ = 0;
+  std::uint32_t seat_ = 0;  // in the queue's table
+  std::uint32_t peer_slot_ = 0;
+  std::uint32_t sequence_out_ = 0;
+  std::uint32_t sequence_in_ = 0;
+  std::uint64_t data_out_ = 0;  // data messages, for SleepNotice
+  std::uint64_t data_in_ = 0;
+  std::uint32_t held_ = 0;  // buffers under way
+  bool seated_ = false;
+  bool attached_ = false;
+  bool too_early_ = false;  // the peer sent more than it may before this side was up
+  bool peer_up_ = false;
+  bool said_up_ = false;
+  bool waits_ = false;        // in the queue's list
+  bool touched_ = false;      // in the queue's other list
+  bool told_asleep_ = false;  // the peer rings for what it sends next
+  bool peer_asleep_ = false;
+  std::uint32_t kept_count_ = 0;
+  std::unique_ptr<Kept[]> kept_;  // ring, by sequence
+};
+
+}  // namespace weft::engine

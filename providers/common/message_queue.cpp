@@ -1,0 +1,267 @@
+#include "message_queue.hpp"
+
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "limit_text.hpp"
+#include "message_context.hpp"
+#include "message_endpoint.hpp"
+
+namespace weft::engine {
+
+namespace {
+
+// How often to look again before sleeping when something keeps coming.
+constexpr int most_looks = 4;
+
+void watch_input(int set, int descriptor) noexcept {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  event.data.ptr = nullptr;
+  epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+}  // namespace
+
+MessageQueue::MessageQueue(MessageContext& context, std::uint32_t capacity, provider::QueueEvents& events)
+    : HelpedQueue(context, capacity, events),
+      context_(context),
+      buffers_(context.message_options().buffers),
+      doorbell_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (doorbell_ < 0) {
+    throw Error(Status::resource_limit,
+                "cannot make a completion queue: no event descriptor: " + descriptor_error_text(errno));
+  }
+  watch_input(epoll(), doorbell_);
+}
+
+MessageQueue::~MessageQueue() {
+  leave_helper_alone();
+  if (doorbell_ >= 0) ::close(doorbell_);
+}
+
+void MessageQueue::watch_fabric(int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN;
+  if (epoll_ctl(epoll(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    throw Error(Status::resource_limit,
+                "cannot make a completion queue: the fabric's descriptor cannot be watched: " +
+                    descriptor_error_text(errno));
+  }
+  fabric_descriptor_ = descriptor;
+}
+
+// The descriptors themselves and not this queue's set: sets in sets have a limited depth, and the fabric's
+// descriptor may be a set of sets already.
+void MessageQueue::watch_in(int set) noexcept {
+  watch_input(set, needs_doorbell() ? doorbell_ : fabric_descriptor_);
+}
+
+void MessageQueue::add(MessageEndpoint& endpoint) {
+  touched_.reserve(seats_.size() + 1);
+  waiting_.reserve(seats_.size() + 1);
+  retrying_.reserve(seats_.size() + 1);
+  awake_to_.reserve(seats_.size() + 1);
+  free_seats_.reserve(seats_.size() + 1);
+  if (free_seats_.empty()) {
+    if (seats_.size() > message::slot_mask) {
+      throw Error(Status::resource_limit, "cannot make an endpoint: " + std::to_string(seats_.size()) +
+                                              " are on this queue, the largest number; use a further queue");
+    }
+    seats_.emplace_back();
+    free_seats_.push_back(static_cast<std::uint32_t>(seats_.size() - 1));
+  }
+  buffers_.add_share(
+      [this](std::byte* bytes, std::size_t length) { return register_buffers(bytes, length); });
+  endpoint.seat_ = free_seats_.back();
+  free_seats_.pop_back();
+  seats_[endpoint.seat_] = {endpoint.token_, &endpoint};
+}
+
+void MessageQueue::remove(MessageEndpoint& endpoint) noexcept {
+  forget_lists(endpoint);
+  seats_[endpoint.seat_] = {};
+  free_seats_.push_back(endpoint.seat_);
+  buffers_.drop_share(endpoint.held_);
+  buffers_.disown(endpoint);
+}
+
+void MessageQueue::forget_lists(MessageEndpoint& endpoint) noexcept {
+  std::erase(waiting_, &endpoint);
+  std::erase(awake_to_, &endpoint);
+  std::replace(touched_.begin(), touched_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
+  std::replace(retrying_.begin(), retrying_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
+}
+
+void MessageQueue::output_waits(MessageEndpoint& endpoint, bool waits) noexcept {
+  if (waits) {
+    waiting_.push_back(&endpoint);  // has room for all
+    want_helper();
+  } else {
+    std::erase(waiting_, &endpoint);
+  }
+}
+
+void MessageQueue::message_arrived(const std::byte* bytes, std::size_t length) noexcept {
+  Counts::add(counts().arrivals);
+  if (length >= sizeof(message::Header)) [[likely]] {
+    const auto header = wire::load<message::Header>(bytes);
+    const std::uint32_t seat = header.slot_and_kind & message::slot_mask;
+    if (seat < seats_.size() && seats_[seat].token == header.token && header.token != 0) [[likely]] {
+      seats_[seat].endpoint->take_message(header, bytes + sizeof header, length - sizeof header);
+      return;
+    }
+  }
+  // Late, for one that has ended; or a stranger's.
+  context_.message_counts().dropped.fetch_add(1, std::memory_order_relaxed);
+}
+
+void MessageQueue::sent(SendBuffer& buffer) noexcept {
+  if (buffer.owner != nullptr) {
+    buffer.owner->give_back(buffer);
+  } else {
+    buffers_.give(buffer, 0);
+  }
+}
+
+void MessageQueue::send_failed(SendBuffer& buffer, std::int32_t native_code, std::string_view text) noexcept {
+  MessageEndpoint* const owner = buffer.owner;
+  sent(buffer);
+  if (owner != nullptr) owner->fabric_failed(native_code, text);
+}
+
+std::size_t MessageQueue::poll(Completion* out, std::size_t room) noexcept {
+  const Entry entry(gate());
+  note_activity();
+  const bool armed = pause_signals();
+  if (drives_others()) [[unlikely]]
+    drive_others();
+  drive(armed);
+  if (ticked()) [[unlikely]]
+    tick();
+  send_due();
+  const std::size_t count = take(out, room);
+  if (armed) [[unlikely]] {
+    resume_signals();
+    // Preparing costs too much to do it here, for a thread that perhaps no longer sleeps; the helper sees to
+    // it.
+    set_unprepared(true);
+  }
+  return count;
+}
+
+void MessageQueue::drive(bool /*somebody_sleeps*/) noexcept {
+  if (rung_.load(std::memory_order_relaxed)) [[unlikely]]
+    hear_doorbell();
+  move_on();
+}
+
+bool MessageQueue::move_on() noexcept {
+  const bool any = progress();
+  if (!touched_.empty()) settle_touched();
+  if (!waiting_.empty()) [[unlikely]]
+    retry_waiting();
+  if (stuck()) [[unlikely]]
+    set_stuck(!waiting_.empty());
+  return any;
+}
+
+// What arrived may have broken or ended some of them meanwhile; their places are null then.
+void MessageQueue::settle_touched() noexcept {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    MessageEndpoint* const endpoint = touched_[i];
+    if (endpoint == nullptr) continue;
+    endpoint->touched_ = false;
+    endpoint->settle_arrivals();
+  }
+  touched_.clear();
+}
+
+void MessageQueue::retry_waiting() noexcept {
+  retrying_.swap(waiting_);
+  for (std::size_t i = 0; i < retrying_.size(); ++i) {
+    MessageEndpoint* const endpoint = retrying_[i];
+    if (endpoint == nullptr) continue;
+    retrying_[i] = nullptr;
+    endpoint->waits_ = false;
+    endpoint->resume();
+  }
+  retrying_.clear();
+}
+
+bool MessageQueue::arm() noexcept {
+  const Entry entry(gate());
+  note_activity();
+  const bool others = !drives_others() || prepare_others();
+  if (!prepare_sleep() || !others) return false;
+  return arm_ring();
+}
+
+bool MessageQueue::prepare_sleep() noexcept {
+  bool ready = false;
+  for (int look = 0; look < most_looks && !ready; ++look) {
+    // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.
+    if (needs_doorbell()) {
+      tell_asleep();
+      ready = !move_on();
+    } else {
+      ready = arm_fabric();
+      if (!ready) move_on();
+    }
+  }
+  // No descriptor tells when a fabric takes messages again, or when a peer comes up.
+  const bool waits = !waiting_.empty() || (needs_doorbell() && !awake_to_.empty());
+  if (waits && !stuck()) {
+    set_stuck(true);
+    context_.request_service();
+  }
+  set_unprepared(!ready);
+  return ready;
+}
+
+bool MessageQueue::may_sleep() noexcept {
+  if (!gate().try_enter_helper()) return false;
+  const bool may = prepare_sleep() && !stuck();
+  gate().leave_helper();
+  return may;
+}
+
+bool MessageQueue::drive_for_absent() noexcept {
+  if (!gate().try_enter_helper()) return false;
+  drive(false);
+  send_due();
+  // A step that took what the descriptor told of leaves it silent.
+  if (slept_on() && !prepare_sleep()) wake_sleepers();
+  gate().leave_helper();
+  return true;
+}
+
+// Each peer that takes this side for awake hears that its next message needs a ring.
+void MessageQueue::tell_asleep() noexcept {
+  std::erase_if(awake_to_, [](MessageEndpoint* endpoint) { return endpoint->tell_asleep(); });
+}
+
+void MessageQueue::wake() noexcept {
+  if (!needs_doorbell() || rung_.exchange(true, std::memory_order_relaxed)) return;
+  const std::uint64_t one = 1;
+  static_cast<void>(!::write(doorbell_, &one, sizeof one));
+}
+
+void MessageQueue::hear_doorbell() noexcept {
+  rung_.store(false, std::memory_order_relaxed);
+  std::uint64_t rings = 0;
+  static_cast<void>(!::read(doorbell_, &rings, sizeof rings));
+}
+
+void MessageQueue::close_in_child() noexcept {
+  in_child_ = true;
+  ::close(doorbell_);
+  doorbell_ = -1;
+  HelpedQueue::close_in_child();
+}
+
+}  // namespace weft::engine

@@ -1,0 +1,109 @@
+// A completion queue over endpoints whose bytes travel in messages of a fabric that is moved on by calls: it
+// owns one fabric object (a libfabric endpoint with its queue, a UCX worker), which all its endpoints share.
+// No memory of the program is ever given to that object: a transfer there could not be taken back when one
+// endpoint ends.
+//
+// What derives from it brings the fabric's object: progress(), arm_fabric(), register_buffers(), and
+// MessageEndpoint::submit(). Everything is called with the gate held, so the object needs no lock of its own.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <vector>
+
+#include "helped_queue.hpp"
+#include "message_wire.hpp"
+#include "send_buffers.hpp"
+
+namespace weft::engine {
+
+class MessageContext;
+class MessageEndpoint;
+
+class MessageQueue : public HelpedQueue {
+ public:
+  MessageQueue(MessageContext& context, std::uint32_t capacity, provider::QueueEvents& events);
+  ~MessageQueue() override;
+
+  // ---- provider::CompletionQueue
+  std::size_t poll(Completion* out, std::size_t room) noexcept final;
+  [[nodiscard]] bool arm() noexcept final;
+
+  // ---- for the helper
+  bool drive_for_absent() noexcept final;
+  [[nodiscard]] bool may_sleep() noexcept final;
+  void close_in_child() noexcept override;
+
+  // ---- for endpoints, with the gate held
+  // Throws std::bad_alloc, or what register_buffers throws.
+  void add(MessageEndpoint& endpoint);
+  void remove(MessageEndpoint& endpoint) noexcept;
+  void forget_lists(MessageEndpoint& endpoint) noexcept;
+  void output_waits(MessageEndpoint& endpoint, bool waits) noexcept;
+  void touched(MessageEndpoint& endpoint) noexcept { touched_.push_back(&endpoint); }  // has room for all
+  [[nodiscard]] SendBuffers& buffers() noexcept { return buffers_; }
+  [[nodiscard]] MessageContext& message_context() noexcept { return context_; }
+  // The fabric wakes nobody: sleepers are rung for.
+  [[nodiscard]] bool needs_doorbell() const noexcept { return fabric_descriptor_ < 0; }
+  // The bell rang.
+  void wake() noexcept;
+
+ protected:
+  // ---- what derives implements, with the gate held
+  // Moves the fabric on by one short, bounded step: message_arrived() for each message, sent() or
+  // send_failed() for each buffer it is done with. True when there was anything.
+  virtual bool progress() noexcept = 0;
+  // Before somebody sleeps on the descriptor given to watch_fabric(): true when nothing is there and whatever
+  // comes will make it readable.
+  [[nodiscard]] virtual bool arm_fabric() noexcept { return true; }
+  // Memory from which messages will be sent; the answer stands in SendBuffer::registration. Throws Error.
+  virtual void* register_buffers(std::byte* /*bytes*/, std::size_t /*length*/) { return nullptr; }
+
+  // ---- what derives calls
+  // In its constructor, when the fabric has a descriptor that tells of everything progress() may find.
+  // Without, sleepers are woken over the core's connection. Throws Error(resource_limit).
+  void watch_fabric(int descriptor);
+  // In its destructor, first: from here on the helper stays away.
+  using HelpedQueue::leave_helper_alone;
+  // From progress(). The bytes are the fabric's, and free again afterwards.
+  void message_arrived(const std::byte* bytes, std::size_t length) noexcept;
+  void sent(SendBuffer& buffer) noexcept;
+  // Ends the endpoint it belongs to, no other (ERR-2).
+  void send_failed(SendBuffer& buffer, std::int32_t native_code, std::string_view text) noexcept;
+  // True in a forked child: what the fabric needs in order to end must not happen there (MEM-7).
+  [[nodiscard]] bool in_child() const noexcept { return in_child_; }
+
+ private:
+  struct Seat {
+    std::uint64_t token = 0;  // 0: free
+    MessageEndpoint* endpoint = nullptr;
+  };
+
+  void drive(bool somebody_sleeps) noexcept final;
+  [[nodiscard]] bool prepare_sleep() noexcept final;
+  void watch_in(int epoll) noexcept final;
+  bool move_on() noexcept;
+  void settle_touched() noexcept;
+  void retry_waiting() noexcept;
+  void tell_asleep() noexcept;
+  void hear_doorbell() noexcept;
+
+  MessageContext& context_;
+  SendBuffers buffers_;
+  std::vector<Seat> seats_;
+  std::vector<std::uint32_t> free_seats_;
+  std::vector<MessageEndpoint*> touched_;  // got something in this round
+  std::vector<MessageEndpoint*> waiting_;  // for buffers, for room in the fabric, or for the peer to be up
+  std::vector<MessageEndpoint*> retrying_;
+  std::vector<MessageEndpoint*> awake_to_;  // whose peer takes this side for awake
+  int fabric_descriptor_ = -1;
+  int doorbell_ = -1;
+  bool in_child_ = false;
+  std::atomic<bool> rung_{false};
+
+  friend class MessageEndpoint;
+};
+
+}  // namespace weft::engine

@@ -1,0 +1,327 @@
+// Two sides of engine endpoints in one thread over a message fabric in memory, which reorders, holds back,
+// repeats, refuses and fails at will (by seed): the message family without any fabric.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <deque>
+#include <span>
+
+#include "message_context.hpp"
+#include "message_endpoint.hpp"
+#include "pair.hpp"
+
+namespace weft::engine::test {
+
+struct FabricWeather {
+  unsigned most_delivered = 1000;  // by one step, random up to this
+  unsigned reach = 1;              // a message may overtake so many others, less one
+  double repeats = 0;              // share of messages that come twice
+  double refuses = 0;              // share of submissions that find no room
+  double later = 0;                // share of buffers that are given back later
+  bool doorbell = false;           // no descriptor of its own
+  std::uint64_t seed = 1;
+};
+
+class FakeFabricContext final : public MessageContext {
+ public:
+  FakeFabricContext(provider::Host& host, const provider::OpenRequest& request, const EngineOptions& options,
+                    const MessageOptions& message_options)
+      : MessageContext(host, request, options, message_options) {}
+  [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
+  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {}; }
+  [[nodiscard]] std::unique_ptr<provider::CompletionQueue> create_completion_queue(
+      std::uint32_t, provider::QueueEvents&) override {
+    return nullptr;
+  }
+  [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(
+      const provider::EndpointRequest&) override {
+    return nullptr;
+  }
+
+ private:
+  Attributes attributes_;
+};
+
+class FakeFabricQueue final : public MessageQueue {
+ public:
+  FakeFabricQueue(FakeFabricContext& context, std::uint32_t capacity, provider::QueueEvents& events,
+                  const FabricWeather& weather)
+      : MessageQueue(context, capacity, events), weather_(weather), random_(weather.seed) {
+    if (!weather.doorbell) watch_fabric(descriptor_);
+    context.look_after(*this);
+  }
+  ~FakeFabricQueue() override {
+    leave_helper_alone();
+    for (SendBuffer* buffer : later_) sent(*buffer);
+    ::close(descriptor_);
+  }
+
+  [[nodiscard]] bool chance(double share) {
+    return share > 0 && std::uniform_real_distribution<double>(0, 1)(random_) < share;
+  }
+  void put(std::span<const std::byte> bytes) {
+    inbox.emplace_back(bytes.begin(), bytes.end());
+    if (weather_.reach > 1) {
+      const std::size_t overtakes = std::uniform_int_distribution<std::size_t>(
+          0, std::min<std::size_t>(weather_.reach, inbox.size()) - 1)(random_);
+      for (std::size_t i = 0; i < overtakes; ++i) {
+        std::swap(inbox[inbox.size() - 1 - i], inbox[inbox.size() - 2 - i]);
+      }
+    }
+    if (chance(weather_.repeats)) inbox.push_back(inbox.back());
+  }
+  void keep_for_later(SendBuffer& buffer) { later_.push_back(&buffer); }
+  // Every buffer under way fails.
+  void fail_all(std::int32_t code) {
+    const Entry entry(gate());
+    for (SendBuffer* buffer : std::exchange(later_, {})) send_failed(*buffer, code, "the fabric gave up");
+  }
+  [[nodiscard]] const FabricWeather& weather() const { return weather_; }
+  [[nodiscard]] std::uint64_t buffers_under_way() { return buffers().under_way(); }
+
+  std::deque<std::vector<std::byte>> inbox;
+  bool gives_back = true;
+
+ protected:
+  bool progress() noexcept override {
+    bool any = false;
+    if (gives_back) {
+      for (SendBuffer* buffer : std::exchange(later_, {})) {
+        sent(*buffer);
+        any = true;
+      }
+    }
+    const unsigned most = std::uniform_int_distribution<unsigned>(1, weather_.most_delivered)(random_);
+    for (unsigned i = 0; i < most && !inbox.empty(); ++i) {
+      const std::vector<std::byte> bytes = std::move(inbox.front());
+      inbox.pop_front();
+      message_arrived(bytes.data(), bytes.size());
+      any = true;
+    }
+    return any;
+  }
+  [[nodiscard]] bool arm_fabric() noexcept override { return inbox.empty() && later_.empty(); }
+
+ private:
+  const FabricWeather weather_;
+  std::mt19937_64 random_;
+  std::vector<SendBuffer*> later_;
+  int descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+};
+
+class FakeFabricEndpoint final : public MessageEndpoint {
+ public:
+  FakeFabricEndpoint(FakeFabricContext& context, FakeFabricQueue& queue,
+                     const provider::EndpointRequest& request)
+      : MessageEndpoint(context, queue, request), own_(queue) {}
+
+  bool path_is_broken = false;
+
+ protected:
+  [[nodiscard]] std::vector<std::byte> fabric_blob(const provider::PathAddresses&) override {
+    std::vector<std::byte> bytes(sizeof(void*));
+    FakeFabricQueue* self = &own_;
+    std::memcpy(bytes.data(), &self, sizeof self);
+    return bytes;
+  }
+  bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters&) override {
+    if (blob.size() != sizeof peer_) throw Error(Status::protocol, "not an address of this fabric");
+    std::memcpy(&peer_, blob.data(), sizeof peer_);
+    return true;
+  }
+  [[nodiscard]] Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept override {
+    if (path_is_broken) {
+      native_code = -107;
+      return Submitted::broken;
+    }
+    if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
+    peer_->put(std::span(buffer.bytes, buffer.length));
+    if (!own_.chance(own_.weather().later)) return Submitted::done;
+    own_.keep_for_later(buffer);
+    return Submitted::under_way;
+  }
+
+ private:
+  FakeFabricQueue& own_;
+  FakeFabricQueue* peer_ = nullptr;
+};
+
+class FakeContextEvents final : public provider::ContextEvents {
+ public:
+  void request_service() noexcept override { ++requests; }
+  std::atomic<int> requests{0};
+};
+
+class RingingEvents final : public FakeEvents {
+ public:
+  void ring_peer() noexcept override { ++rings; }
+  int rings = 0;
+};
+
+// One endpoint with what belongs to it.
+struct MessageEnd {
+  RingingEvents events;
+  std::unique_ptr<FakeFabricEndpoint> endpoint;
+  provider::Endpoint::Imported peer_memory;
+  int rings_carried = 0;
+};
+
+// A context with one queue, memory, and endpoints.
+class MessageSide {
+ public:
+  struct Options {
+    FabricWeather weather{};
+    EngineOptions engine{};
+    MessageOptions messages{};
+    std::size_t endpoints = 1;
+  };
+  MessageSide(std::uint32_t id, const Options& options)
+      : context(host, open_request(context_events), options.engine, options.messages),
+        queue(context, 4096, queue_events, options.weather),
+        memory(std::size_t{1} << 20),
+        ends(options.endpoints) {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      provider::EndpointRequest request;
+      request.id = id + static_cast<std::uint32_t>(i);
+      request.user_value = request.id;
+      request.send_queue = &queue;
+      request.receive_queue = &queue;
+      request.send_depth = 64;
+      request.receive_depth = 64;
+      request.max_inline = 64;
+      request.events = &ends[i].events;
+      ends[i].endpoint = std::make_unique<FakeFabricEndpoint>(context, queue, request);
+    }
+    region = context.register_memory({.address = memory.data(),
+                                      .length = memory.size(),
+                                      .access = weft::Access::local_write | weft::Access::remote_read |
+                                                weft::Access::remote_write | weft::Access::remote_atomic});
+  }
+  ~MessageSide() {
+    for (MessageEnd& end : ends) {
+      end.endpoint->end({});
+      end.endpoint->silence();
+      end.endpoint.reset();
+    }
+  }
+  MessageSide(const MessageSide&) = delete;
+  MessageSide& operator=(const MessageSide&) = delete;
+
+  [[nodiscard]] std::uint64_t counter(std::string_view name) const {
+    for (const Counter& counter : context.counters()) {
+      if (counter.name == name) return counter.value;
+    }
+    ADD_FAILURE() << "no counter " << name;
+    return 0;
+  }
+  void poll() {
+    std::array<Completion, 16> entries;
+    const std::size_t count = queue.poll(entries.data(), entries.size());
+    seen.insert(seen.end(), entries.begin(), entries.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  [[nodiscard]] Segment segment(std::uint64_t offset, std::uint64_t length) const {
+    return {region->token(), offset, length};
+  }
+  void fill(std::uint64_t offset, std::uint64_t length, std::uint64_t seed) {
+    for (std::uint64_t i = 0; i < length; ++i) memory[offset + i] = static_cast<std::byte>(seed + i * 7);
+  }
+  [[nodiscard]] bool holds(std::uint64_t offset, std::uint64_t length, std::uint64_t seed) const {
+    for (std::uint64_t i = 0; i < length; ++i) {
+      if (memory[offset + i] != static_cast<std::byte>(seed + i * 7)) return false;
+    }
+    return true;
+  }
+  Status receive(std::uint64_t offset, std::uint64_t length, std::uint64_t value, std::size_t which = 0) {
+    const Segment place = segment(offset, length);
+    const ReceiveRequest request{value, std::span(&place, 1)};
+    return ends[which].endpoint->post_receives(&request, 1).status;
+  }
+  Status post(Operation operation, std::uint64_t offset, std::uint64_t length, std::uint64_t value,
+              std::uint64_t remote_offset = 0, std::size_t which = 0) {
+    const Segment place = segment(offset, length);
+    WorkRequest request;
+    request.operation = operation;
+    request.segments = std::span(&place, 1);
+    request.remote = {ends[which].peer_memory.token, remote_offset};
+    request.context = value;
+    return ends[which].endpoint->post(&request, 1).status;
+  }
+
+  FakeHost host;
+  FakeContextEvents context_events;
+  FakeQueueEvents queue_events;
+  FakeFabricContext context;
+  FakeFabricQueue queue;
+  std::vector<std::byte> memory;
+  std::vector<MessageEnd> ends;
+  std::unique_ptr<provider::MemoryRegion> region;
+  std::vector<Completion> seen;
+
+ private:
+  static provider::OpenRequest open_request(provider::ContextEvents& events) {
+    provider::OpenRequest request;
+    request.events = &events;
+    return request;
+  }
+};
+
+class MessagePair {
+ public:
+  explicit MessagePair(const MessageSide::Options& options = {}) : a(100, options), b(200, options) {
+    for (std::size_t i = 0; i < a.ends.size(); ++i) {
+      establish(a.ends[i], b.ends[i], true);
+      establish(b.ends[i], a.ends[i], false);
+    }
+  }
+  void go_up() {
+    for (std::size_t i = 0; i < a.ends.size(); ++i) {
+      a.ends[i].endpoint->go_up();
+      b.ends[i].endpoint->go_up();
+      a.ends[i].peer_memory = a.ends[i].endpoint->import_key(b.region->key());
+      b.ends[i].peer_memory = b.ends[i].endpoint->import_key(a.region->key());
+    }
+    settle();
+    a.seen.clear();
+    b.seen.clear();
+  }
+  // As the core carries rings over its own connections.
+  void carry_rings() {
+    for (std::size_t i = 0; i < a.ends.size(); ++i) {
+      carry(a.ends[i], b.ends[i]);
+      carry(b.ends[i], a.ends[i]);
+    }
+  }
+  void settle() {
+    for (int quiet = 0; quiet < 20;) {
+      const std::size_t before = a.queue.inbox.size() + b.queue.inbox.size();
+      const std::size_t seen_before = a.seen.size() + b.seen.size();
+      a.poll();
+      b.poll();
+      const bool moved = before != 0 || a.queue.inbox.size() + b.queue.inbox.size() != 0 ||
+                         a.seen.size() + b.seen.size() != seen_before;
+      quiet = moved ? 0 : quiet + 1;
+    }
+  }
+
+  MessageSide a;
+  MessageSide b;
+
+ private:
+  static void carry(MessageEnd& from, MessageEnd& to) {
+    for (; from.rings_carried < from.events.rings; ++from.rings_carried) to.endpoint->rung();
+  }
+  static void establish(MessageEnd& end, MessageEnd& other, bool initiator) {
+    provider::PeerParameters peer;
+    peer.protocol = 1;
+    const auto blob = other.endpoint->blob({});
+    peer.blob = blob;
+    peer.limits = end.endpoint->limits();
+    peer.initiator = initiator;
+    if (!end.endpoint->establish(peer)) std::abort();
+  }
+};
+
+}  // namespace weft::engine::test
