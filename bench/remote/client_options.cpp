@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <boost/program_options.hpp>
 #include <iostream>
-#include <ranges>
 #include <sstream>
 #include <stdexcept>
 
@@ -46,15 +45,18 @@ std::string introduction() {
          "and\nthe time until it is complete for the rest. flush is measured behind a write of that size.\n";
 }
 
+std::vector<std::string_view> names_of_kinds() {
+  std::vector<std::string_view> names;
+  for (const Kind kind : all_kinds()) names.push_back(to_string(kind));
+  return names;
+}
+
 po::options_description options() {
   const auto text = [](const char* name) { return po::value<std::string>()->value_name(name); };
   po::options_description what("What is measured");
   what.add_options()  //
       ("operation,o", text("LIST")->default_value("send"),
-       fmt::format(
-           "{}; or all",
-           fmt::join(all_kinds() | std::views::transform([](Kind kind) { return to_string(kind); }), ", "))
-           .c_str())                                                                       //
+       fmt::format("{}; or all", fmt::join(names_of_kinds(), ", ")).c_str())               //
       ("test,T", text("LIST"), "latency, bandwidth, rate; default: all that is possible")  //
       ("size,s", text("SIZES"),
        "bytes of an operation: 64, or 64,4k, or 8:64k for every doubling; default: 64, for bandwidth 64k; "
