@@ -1,4 +1,5 @@
 // CMP: completions.
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -91,11 +92,12 @@ CONFORMANCE_TEST(CMP, 1, a_failed_unsignalled_operation_completes_once_with_its_
 // Keeps receives posted and counts.
 void counts_messages(Test& test, Channel& control) {
   const auto count = control.receive_value<std::uint64_t>();
-  constexpr std::size_t depth = 128;
+  std::uint64_t depth = 128;
   const GuardedBuffer buffer(8 * depth);
   weft::MemoryRegion region;
   SideOptions options;
   options.prepared = [&](weft::Context& context, weft::Endpoint& endpoint) {
+    depth = std::min<std::uint64_t>(depth, endpoint.limits().receive_depth);
     region = context.register_memory(buffer.bytes(), Access::local_write);
     for (std::uint64_t i = 0; i < depth; ++i) {
       REQUIRE_EQ(endpoint.receive(region.slice(8 * i, 8), i), Status::ok);

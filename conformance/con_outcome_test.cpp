@@ -1,4 +1,5 @@
 // CON-2, CON-3: how a connection attempt can end, and what it leaves behind.
+#include <algorithm>
 #include <string>
 
 #include "harness/process_state.hpp"
@@ -188,7 +189,7 @@ CONFORMANCE_TEST(CON, 2, one_thread_connects_to_itself_on_one_queue, alone) {
   CHECK_NE(near.id(), far.id());
   CHECK_EQ(near.peer_address(), far.local_address());
   // Each end sees only the other's numbers.
-  constexpr std::uint32_t count = 100;
+  const std::uint32_t count = std::min({100U, near.limits().receive_depth, far.limits().receive_depth});
   const GuardedBuffer buffer(sizeof(std::uint32_t) * 4 * count);
   weft::MemoryRegion region = dialer.context.register_memory(buffer.bytes(), weft::Access::local_write);
   const auto slot = [&](std::uint32_t i) { return region.slice(4 * std::uint64_t{i}, 4); };

@@ -60,7 +60,8 @@ void receives_in_order(Test& test, Channel& control) {
   SideOptions options;
   options.prepared = [&](weft::Context& context, weft::Endpoint& endpoint) {
     region = context.register_memory(buffer.bytes(), Access::local_write);
-    while (posted < window) post(endpoint);
+    const std::size_t at_first = std::min<std::size_t>(window, endpoint.limits().receive_depth);
+    while (posted < at_first) post(endpoint);
   };
   Side side = accept_side(test, control, options);
   for (std::size_t i = 0; i < count; ++i) {

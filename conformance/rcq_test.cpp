@@ -1,4 +1,5 @@
 // RCQ: receive queues shared by endpoints.
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -29,7 +30,7 @@ struct Shared {
         receives(context.create_completion_queue()) {
     weft::ReceiveQueueOptions queue_options;
     queue_options.queue = receives.queue();
-    queue_options.depth = depth;
+    queue_options.depth = std::min(depth, context.attributes().limits.receive_depth);
     queue_options.user_value = 4242;
     shared = context.create_receive_queue(queue_options);
     region = context.register_memory(memory.bytes(), weft::Access::local_write);
@@ -70,7 +71,7 @@ struct Shared {
 
 CONFORMANCE_TEST(RCQ, 1, any_endpoint_takes_the_next_receive, alone) {
   Shared scene(test);
-  constexpr std::size_t count = 60;
+  const std::size_t count = std::min(60U, scene.context.attributes().limits.receive_depth);
   const GuardedBuffer& buffer = scene.memory;
   weft::MemoryRegion& region = scene.region;
   for (std::uint64_t i = 0; i < count; ++i)
