@@ -35,6 +35,8 @@ class LinkedRequests {
   [[nodiscard]] Request& next() noexcept { return requests_[count_]; }
   [[nodiscard]] ibv_sge* places() noexcept { return places_[count_].data(); }
   void take() noexcept { ++count_; }
+  // Forgets them; they can still be read with at().
+  void clear() noexcept { count_ = 0; }
   [[nodiscard]] Request& at(std::size_t index) noexcept { return requests_[index]; }
 
   // Hands all of them over by `post` (which returns a verbs error number and tells the first request not

@@ -22,7 +22,9 @@ std::uint32_t reads(int device) noexcept {
 }
 
 void fill_limits(const Port& port, Limits& limits) {
-  const auto requests = static_cast<std::uint32_t>(std::max(port.limits.max_qp_wr, 1));
+  // One completion queue has to hold what both sides of a pair can have outstanding.
+  const auto entries = static_cast<std::uint32_t>(std::max(port.limits.max_cqe, 2));
+  const auto requests = std::min(static_cast<std::uint32_t>(std::max(port.limits.max_qp_wr, 1)), entries / 2);
   limits.max_message = port.state.max_msg_sz;
   limits.max_transfer = std::uint64_t{1} << 40;
   limits.max_inline = most_inline;

@@ -16,17 +16,6 @@ namespace {
 constexpr std::uint32_t least_inline = 32;  // OPS-6
 constexpr std::uint32_t most_inline = 512;
 
-// What the device's queue leaves to the program beside our own requests.
-std::uint32_t send_depth_on(const Context& context, std::uint32_t wished, std::uint32_t own) {
-  const auto most = static_cast<std::uint32_t>(std::max(context.fabric().port().limits.max_qp_wr, 1));
-  if (most <= own) return 1;
-  return std::clamp(wished, std::uint32_t{1}, most - own);
-}
-std::uint32_t receive_depth_on(const Context& context, std::uint32_t wished) {
-  const auto most = static_cast<std::uint32_t>(std::max(context.fabric().port().limits.max_qp_wr, 1));
-  return std::clamp(wished, std::uint32_t{1}, most);
-}
-
 }  // namespace
 
 Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request)
@@ -38,9 +27,9 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
       user_value_(request.user_value),
       id_(request.id),
       limits_(context.attributes().limits),
-      sends_(send_depth_on(context, request.send_depth, own_requests)),
+      sends_(std::clamp(request.send_depth, 1U, limits_.send_depth)),
       signals_(sends_.depth()),
-      receives_(shared_ != nullptr ? 0 : receive_depth_on(context, request.receive_depth)) {
+      receives_(shared_ != nullptr ? 0 : std::clamp(request.receive_depth, 1U, limits_.receive_depth)) {
   limits_.send_depth = sends_.depth();
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : receives_.depth();
   limits_.max_inline = std::clamp(request.max_inline, least_inline, most_inline);
@@ -50,11 +39,13 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
   inline_mask_ = send_places - 1;
   send_regions_ = std::make_unique_for_overwrite<RegionNames[]>(send_places);
   plans_ = std::make_unique_for_overwrite<Plan[]>(send_places);
-  if (receives_.depth() != 0)
-    receive_regions_ =
-        std::make_unique_for_overwrite<RegionNames[]>(std::bit_ceil(std::uint64_t{receives_.depth()}));
-  if (receives_.depth() != 0 && context.device_segments() < segments_per_request)
-    receive_bounces_ = std::make_unique<Bounce[]>(std::bit_ceil(std::uint64_t{receives_.depth()}));
+  if (receives_.depth() != 0) {
+    const std::size_t receive_places = std::bit_ceil(std::uint64_t{receives_.depth()});
+    receive_regions_ = std::make_unique_for_overwrite<RegionNames[]>(receive_places);
+    receive_plans_ = std::make_unique_for_overwrite<ReceivePlan[]>(receive_places);
+    if (context.device_segments() < segments_per_request)
+      receive_bounces_ = std::make_unique<Bounce[]>(receive_places);
+  }
   constexpr std::uint32_t packet_numbers = 1U << 24;
   first_packet_ = std::random_device{}() % packet_numbers;
 
@@ -188,6 +179,10 @@ Endpoint::Clock::time_point Endpoint::serve(Clock::time_point now) noexcept {
   using namespace std::chrono_literals;
   constexpr auto soon = 2ms;
   constexpr auto tail_after = 30ms;
+  if (receives_issued_ != receives_.tail && state_ <= State::closing) {
+    push_receives();
+    if (state_ == State::preparing) return now + soon;
+  }
   switch (state_) {
     case State::preparing:
     case State::broken:
@@ -236,8 +231,10 @@ Endpoint::Clock::time_point Endpoint::serve(Clock::time_point now) noexcept {
       if (signals_.trailing() && !own_open_) static_cast<void>(post_own(false));
     }
     seen_serial_ = serial_;
-    return now + tail_after;
+    // Nothing of it that would tell when there is room: the device refused it.
+    return now + (serial_ == confirmed_ ? soon : tail_after);
   }
+  if (receives_issued_ != receives_.tail) return now + soon;
   seen_serial_ = serial_;
   const auto probe_at = last_heard_ + context_.fabric().timers().probe_after;
   if (now < probe_at) return seen_dry_ ? std::min(probe_at, now + tail_after) : probe_at;

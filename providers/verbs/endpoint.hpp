@@ -1,6 +1,6 @@
 // One queue pair. Split over files by what happens: endpoint.cpp (life), endpoint_connect.cpp (the pair's
 // states), endpoint_post.cpp (taking requests), endpoint_issue.cpp (handing them to the device),
-// endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
+// endpoint_receive.cpp, endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
 #pragma once
 
 #include <array>
@@ -142,12 +142,26 @@ class Endpoint final : public provider::Endpoint {
   PostResult refuse() const noexcept;
   [[nodiscard]] std::uint32_t in_device() const noexcept { return serial_ - confirmed_; }
 
+  // endpoint_receive.cpp
+  void ring_receives() noexcept;
+  void push_receives() noexcept;
+
   // endpoint_issue.cpp
   void ring() noexcept;
   void hold(const WorkRequest& request, const ibv_send_wr& work, const ibv_sge* places) noexcept;
   void push_held() noexcept;
   bool build_piece(SendRecord& record, Plan& plan) noexcept;
-  void take_back(std::size_t count) noexcept;
+  void plan_for(std::uint64_t position, const ibv_send_wr& work, const ibv_sge* places) noexcept;
+  void keep_refused(std::size_t first, std::size_t count) noexcept;
+  void refused(int code, const char* what) noexcept;
+  // How a held operation stood before a piece of it went into the chain.
+  struct PieceInChain {
+    std::uint64_t position;
+    std::uint64_t moved;
+    std::uint32_t requests;
+  };
+  using PiecesInChain = std::array<PieceInChain, chain_length>;
+  [[nodiscard]] bool hand_over_pieces(const PiecesInChain& pieces) noexcept;
   int post_chain(ibv_send_wr* first, ibv_send_wr** refused) noexcept;
   bool post_own(bool probe) noexcept;
 
@@ -209,13 +223,12 @@ class Endpoint final : public provider::Endpoint {
   std::uint64_t bounce_position_ = none;
   SignalPlan signals_;
   std::array<std::uint64_t, 4> simple_limits_{};  // by operation: lengths that leave with one work request
-  std::size_t chain_refused_ = 0;  // operations of the call under way that the device did not take
-  std::uint64_t issued_ = 0;       // position of the first record not handed over whole
-  std::uint32_t serial_ = 0;       // of the last work request
-  std::uint32_t confirmed_ = 0;    // up to here the device has answered
-  std::uint32_t own_serial_ = 0;   // of the last request of our own, a tail or a probe
-  bool own_open_ = false;          // and it is not confirmed
-  bool care_ = false;              // something must happen after the next confirmation
+  std::uint64_t issued_ = 0;                      // position of the first record not handed over whole
+  std::uint32_t serial_ = 0;                      // of the last work request
+  std::uint32_t confirmed_ = 0;                   // up to here the device has answered
+  std::uint32_t own_serial_ = 0;                  // of the last request of our own, a tail or a probe
+  bool own_open_ = false;                         // and it is not confirmed
+  bool care_ = false;                             // something must happen after the next confirmation
   std::uint64_t messages_sent_ = 0;
   std::uint64_t messages_confirmed_ = 0;
   std::vector<Import> imports_;
@@ -223,6 +236,8 @@ class Endpoint final : public provider::Endpoint {
   // ---- receive side
   Ring<ReceiveRecord> receives_;
   std::unique_ptr<RegionNames[]> receive_regions_;
+  std::unique_ptr<ReceivePlan[]> receive_plans_;
+  std::uint64_t receives_issued_ = 0;          // position of the first one that the device has not taken
   std::unique_ptr<Bounce[]> receive_bounces_;  // only where the device takes too few segments
   std::uint32_t receives_flushed_ = 0;
   std::uint64_t messages_received_ = 0;

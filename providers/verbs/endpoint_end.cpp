@@ -75,7 +75,7 @@ void Endpoint::start_ending(const provider::EndOrder& order) noexcept {
 
 // Every outstanding request came back.
 bool Endpoint::flushed() const noexcept {
-  return confirmed_ == serial_ && receives_.size() == receives_flushed_;
+  return confirmed_ == serial_ && receives_issued_ - receives_.head == receives_flushed_;
 }
 
 bool Endpoint::try_finish(Clock::time_point now) noexcept {

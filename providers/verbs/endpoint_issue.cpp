@@ -82,51 +82,68 @@ void Endpoint::ring() noexcept {
       [this](ibv_send_wr* first, ibv_send_wr** refused) { return post_chain(first, refused); }, code);
   counts.add(Count::doorbells);
   counts.add(Count::work_requests, taken);
+  if (code != 0) [[unlikely]]
+    keep_refused(taken, count);
   counts.add(Count::signals, chain.signals);
   chain.signals = 0;
-  if (code == 0) [[likely]]
-    return;
-  counts.add(Count::refused_doorbells);
-  take_back(count - taken);
-  if (code != ENOMEM && code != EAGAIN && (state_ == State::up || state_ == State::closing)) {
-    fail(Status::aborted, 0, code,
-         "the device " + context_.fabric().port().name +
-             " refused a request that was counted: " + text_of(code));
-  }
+  if (code != 0) [[unlikely]]
+    refused(code, "a request");
 }
 
-// The device did not take the last requests of the chain: each was a whole operation, the last ones accepted.
-void Endpoint::take_back(std::size_t count) noexcept {
-  chain_refused_ += count;
-  for (; count != 0; --count) {
-    --sends_.tail;
-    --issued_;
-    --serial_;
-    const SendRecord& record = sends_.back();
-    if (record.signalled) send_queue_.release(1);
-    if (record.operation == Operation::send || record.operation == Operation::write_with_immediate)
-      --messages_sent_;
+// A device says ENOMEM of a full queue. Ours is counted and never full, so what it says is passing: the
+// helper tries again. Anything else is the end.
+void Endpoint::refused(int code, const char* what) noexcept {
+  group_.counts().add(Count::refused_doorbells);
+  if (code == ENOMEM || code == EAGAIN) {
+    context_.request_service();
+    return;
+  }
+  fail(Status::aborted, 0, code,
+       "the device " + context_.fabric().port().name + " refused " + what + ": " + text_of(code));
+}
+
+// The device did not take the last requests of the chain, from `first` on. Each is a whole operation, and was
+// accepted: they wait as held ones do, which are their successors if there are any.
+void Endpoint::keep_refused(std::size_t first, std::size_t count) noexcept {
+  Chain& chain = group_.chain();
+  const std::size_t kept = count - first;
+  issued_ -= kept;
+  serial_ -= static_cast<std::uint32_t>(kept);
+  for (std::size_t i = 0; i < kept; ++i) {
+    const ibv_send_wr& work = chain.at(first + i);
+    if ((work.send_flags & IBV_SEND_SIGNALED) != 0) --chain.signals;
+    plan_for(issued_ + i, work, work.sg_list);
   }
   signals_.make_next();
+  care_ = true;
+  group_.counts().add(Count::held, kept);
 }
 
 // Keeps what does not leave at once. `work` has all but the bytes' places, which may be longer than one of
 // the device's.
 void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const ibv_sge* places) noexcept {
-  const std::uint64_t position = sends_.tail;
-  SendRecord& record = sends_.back();
+  ring();  // what is before it; `work` and `places` stay as they are
+  const std::uint64_t position = sends_.tail++;
+  plan_for(position, work, places);
+  Plan& plan = plans_[position & inline_mask_];
+  std::size_t next = 0;
+  for (std::uint32_t i = 0; i < plan.part_count; ++i) {
+    if (plan.parts[i].length != longest_place) continue;  // or more than a place can say
+    while (request.segments[next].length < longest_place) ++next;
+    plan.parts[i].length = request.segments[next++].length;
+  }
+  care_ = true;
+  group_.counts().add(Count::held);
+  push_held();
+}
+
+void Endpoint::plan_for(std::uint64_t position, const ibv_send_wr& work, const ibv_sge* places) noexcept {
+  SendRecord& record = sends_[position];
   Plan& plan = plans_[position & inline_mask_];
   plan.moved = 0;
   plan.part_count = static_cast<std::uint32_t>(work.num_sge);
-  std::size_t next = 0;
-  for (std::uint32_t i = 0; i < plan.part_count; ++i) {
-    std::uint64_t length = places[i].length;
-    if (length == longest_place) {  // or more than a place can say
-      while (request.segments[next].length < longest_place) ++next;
-      length = request.segments[next++].length;
-    }
-    plan.parts[i] = {places[i].addr, length, places[i].lkey};
-  }
+  for (std::uint32_t i = 0; i < plan.part_count; ++i)
+    plan.parts[i] = {places[i].addr, places[i].length, places[i].lkey};
   if ((work.send_flags & IBV_SEND_INLINE) != 0) {
     // The bytes are the caller's again when post returns (OPS-6).
     std::byte* const copy = inline_place(position);
@@ -140,7 +157,7 @@ void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const i
     plan.part_count = 1;
   }
   plan.opcode = work.opcode;
-  plan.flags = work.send_flags;
+  plan.flags = work.send_flags & ~static_cast<unsigned>(IBV_SEND_SIGNALED);
   plan.immediate = work.imm_data;
   plan.asked = record.signalled;
   if (work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
@@ -153,11 +170,6 @@ void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const i
     plan.remote_key = work.wr.rdma.rkey;
   }
   record.requests = 0;
-  ++sends_.tail;
-  care_ = true;
-  group_.counts().add(Count::held);
-  ring();
-  push_held();
 }
 
 // The next work request of a held operation; true when the operation is handed over whole.
@@ -214,31 +226,43 @@ void Endpoint::push_held() noexcept {
   if (issued_ == sends_.tail || (state_ != State::up && state_ != State::closing)) return;
   Chain& chain = group_.chain();
   if (!chain.empty()) return;  // inside a post, which comes here again
-  const auto hand_over = [&]() noexcept {
-    Counts& counts = group_.counts();
-    int code = 0;
-    const std::size_t count = chain.count();
-    const std::size_t taken = chain.hand_over(
-        [this](ibv_send_wr* first, ibv_send_wr** refused) { return post_chain(first, refused); }, code);
-    counts.add(Count::doorbells);
-    counts.add(Count::work_requests, taken);
-    counts.add(Count::signals, chain.signals);
-    chain.signals = 0;
-    if (taken == count) return true;
-    counts.add(Count::refused_doorbells);
-    fail(Status::aborted, 0, code,
-         "the device " + context_.fabric().port().name +
-             " refused a piece of a transfer although its queue "
-             "has room: " +
-             text_of(code));
-    return false;
-  };
+  PiecesInChain pieces;
   while (issued_ != sends_.tail && in_device() + own_requests <= device_depth_) {
-    if (chain.full() && !hand_over()) return;
-    if (build_piece(sends_[issued_], plans_[issued_ & inline_mask_])) ++issued_;
+    if (chain.full() && !hand_over_pieces(pieces)) return;
+    SendRecord& record = sends_[issued_];
+    Plan& plan = plans_[issued_ & inline_mask_];
+    pieces[chain.count()] = {issued_, plan.moved, record.requests};
+    if (build_piece(record, plan)) ++issued_;
   }
-  if (!chain.empty() && !hand_over()) return;
+  if (!chain.empty() && !hand_over_pieces(pieces)) return;
   if (issued_ == sends_.tail && state_ == State::up) care_ = false;
+}
+
+// False when the device did not take all of them: those are as if never built.
+bool Endpoint::hand_over_pieces(const PiecesInChain& pieces) noexcept {
+  Chain& chain = group_.chain();
+  Counts& counts = group_.counts();
+  int code = 0;
+  const std::size_t count = chain.count();
+  const std::size_t taken = chain.hand_over(
+      [this](ibv_send_wr* first, ibv_send_wr** refused) { return post_chain(first, refused); }, code);
+  for (std::size_t i = count; i-- > taken;) {
+    const PieceInChain& piece = pieces[i];
+    if ((chain.at(i).send_flags & IBV_SEND_SIGNALED) != 0) --chain.signals;
+    SendRecord& record = sends_[piece.position];
+    record.requests = piece.requests;
+    record.last_serial = --serial_;  // right for a piece that follows another; else it is not looked at
+    plans_[piece.position & inline_mask_].moved = piece.moved;
+    issued_ = piece.position;
+  }
+  counts.add(Count::doorbells);
+  counts.add(Count::work_requests, taken);
+  counts.add(Count::signals, chain.signals);
+  chain.signals = 0;
+  if (taken == count) return true;
+  signals_.make_next();
+  refused(code, "a piece of a transfer");
+  return false;
 }
 
 // An empty write: no bytes, no key. Its acknowledgement confirms what is before it, or that the path works.

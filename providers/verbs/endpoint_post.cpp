@@ -98,10 +98,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     return Status::invalid_argument;
 
   Chain& chain = group_.chain();
-  if (chain.full()) {
-    ring();
-    if (chain_refused_ != 0) return Status::again;
-  }
+  if (chain.full()) ring();
   ibv_send_wr& work = chain.next();
   ibv_sge* const places = chain.places();
   std::uint64_t length = 0;
@@ -134,7 +131,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   if (sends_.full()) [[unlikely]] {
     ring();  // what was taken in this call may have to leave before it can come back
     group_.drive_all();
-    if (sends_.full() || chain_refused_ != 0) return Status::again;
+    if (sends_.full()) return Status::again;
     return take(request);
   }
   const bool asked = !has(request.flags, Flags::unsignalled);
@@ -144,7 +141,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     if (bounce_position_ != none && bounce_position_ >= sends_.head) {
       ring();
       group_.drive_all();
-      if (bounce_position_ >= sends_.head || chain_refused_ != 0) return Status::again;
+      if (bounce_position_ >= sends_.head) return Status::again;
       return take(request);
     }
     if (!gather(places, count, length)) return Status::again;
@@ -324,89 +321,16 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
     if (result.accepted == count) break;
     if (chain.full()) {
       ring();
-      if (chain_refused_) break;
-      continue;
+      if (state_ == State::up) continue;
+      result.status = refuse().status;
+      break;
     }
     result.status = take(requests[result.accepted]);
     if (result.status != Status::ok) break;
     ++result.accepted;
   }
   if (!chain.empty()) ring();
-  if (chain_refused_ != 0) [[unlikely]] {  // the device had no room for the last of them
-    result.accepted -= std::exchange(chain_refused_, 0);
-    result.status = Status::again;
-  }
   if (signals_.trailing() || issued_ != sends_.tail) context_.expect_service();
-  return result;
-}
-
-PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t count) noexcept {
-  const engine::Entry entry(group_.gate());
-  if (shared_ != nullptr) return {Status::unsupported, 0};
-  if (state_ > State::broken) [[unlikely]]
-    return {Status::not_connected, 0};
-  PostResult result;
-  ReceiveChain& chain = group_.receive_chain();
-  const std::uint64_t mask = std::bit_ceil(std::uint64_t{receives_.depth()}) - 1;
-  const auto ring_bell = [&]() noexcept {
-    if (chain.empty()) return true;
-    int code = 0;
-    const std::size_t wanted = chain.count();
-    const std::size_t taken =
-        chain.hand_over([this](ibv_recv_wr* first,
-                               ibv_recv_wr** refused) { return ibv_post_recv(pair_.get(), first, refused); },
-                        code);
-    group_.counts().add(Count::receive_doorbells);
-    group_.counts().add(Count::receives, taken);
-    const std::size_t left = wanted - taken;
-    receives_.tail -= left;
-    result.accepted -= left;
-    if (left != 0) {
-      group_.release(static_cast<std::uint32_t>(left));
-      result.status = Status::again;
-    }
-    return left == 0;
-  };
-  while (result.accepted < count) {
-    const ReceiveRequest& request = requests[result.accepted];
-    if (chain.full() && !ring_bell()) return result;
-    ibv_recv_wr& work = chain.next();
-    std::uint32_t places = 0;
-    result.status = place_receive(context_, request, limits_.max_segments, chain.places(), places);
-    if (result.status != Status::ok) [[unlikely]]
-      break;
-    if (receives_.full() || !group_.reserve()) [[unlikely]] {
-      result.status = Status::again;
-      break;
-    }
-    ReceiveRecord& record = receives_.back();
-    record.bounced = places > context_.device_segments();
-    if (record.bounced) [[unlikely]] {
-      Bounce& bounce = receive_bounces_[receives_.tail & mask];
-      if (!bounce_receive(context_, bounce, chain.places(), places)) {
-        group_.release(1);
-        result.status = Status::again;
-        break;
-      }
-    }
-    record.context = request.context;
-    record.region = request.segments.empty() ? 0 : request.segments[0].region;
-    record.more_regions = request.segments.size() > 1;
-    if (record.more_regions) [[unlikely]] {
-      RegionNames& names = receive_regions_[receives_.tail & mask];
-      names = {};
-      for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
-    }
-    work.wr_id = Tag::receive | Tag::of(place_.slot, 0);
-    work.num_sge = static_cast<int>(places);
-    chain.take();
-    ++receives_.tail;
-    ++result.accepted;
-  }
-  const Status status = result.status;
-  if (ring_bell()) result.status = status;
-  if (dry_ && result.accepted != 0) [[unlikely]]
-    expect_dry(false);
   return result;
 }
 

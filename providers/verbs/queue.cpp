@@ -259,6 +259,9 @@ bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
   const bool away = activity() == seen_activity_;
   seen_activity_ = activity();
   if (away) drive_all();
+  for (SharedReceives* shared : shared_) {
+    if (!shared->push_waiting()) next = std::min(next, now + look_again);
+  }
   // An endpoint that ends leaves the list of those with a pair, not this one.
   for (Endpoint* endpoint : members_) next = std::min(next, endpoint->serve(now));
   gate().leave_helper();

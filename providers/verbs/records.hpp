@@ -57,4 +57,19 @@ struct Plan {
   bool asked;  // for an entry of its own
 };
 
+// A receive that the device did not take when it was posted.
+struct ReceivePlan {
+  std::array<ibv_sge, segments_per_request> places;
+  int count;
+
+  void keep(const ibv_recv_wr& work) noexcept {
+    count = work.num_sge;
+    for (int i = 0; i < count; ++i) places[static_cast<std::size_t>(i)] = work.sg_list[i];
+  }
+  void show(ibv_recv_wr& work) noexcept {
+    work.num_sge = count;
+    work.sg_list = places.data();
+  }
+};
+
 }  // namespace weft::verbs

@@ -43,7 +43,8 @@ bool bounce_receive(const Context& context, Bounce& bounce, ibv_sge* places, std
 SharedReceives::SharedReceives(Context& context, Queue& group, std::uint32_t depth, std::uint64_t user_value)
     : context_(context), group_(group), user_value_(user_value), depth_(depth) {
   const Fabric& fabric = context.fabric();
-  const auto most = static_cast<std::uint32_t>(std::max(fabric.port().limits.max_srq_wr, 0));
+  const auto most = std::min(static_cast<std::uint32_t>(std::max(fabric.port().limits.max_srq_wr, 0)),
+                             context.attributes().limits.receive_depth);
   if (depth > most) {
     throw Error(Status::resource_limit, "cannot make a shared receive queue of " + std::to_string(depth) +
                                             " receives: device " + fabric.port().name + " takes at most " +
@@ -60,6 +61,7 @@ SharedReceives::SharedReceives(Context& context, Queue& group, std::uint32_t dep
   slots_.resize(depth);
   if (context.device_segments() < segments_per_request) bounces_ = std::make_unique<Bounce[]>(depth);
   free_.reserve(depth);
+  waiting_.reserve(depth);
   for (std::uint32_t slot = depth; slot-- > 0;) free_.push_back(slot);
   const engine::HelperEntry entry(group_.gate());
   group_.join(*this);
@@ -72,36 +74,56 @@ SharedReceives::~SharedReceives() {
   group_.release(posted_);
 }
 
-bool SharedReceives::ring(PostResult& result) noexcept {
+void SharedReceives::ring() noexcept {
   ReceiveChain& chain = group_.receive_chain();
-  if (chain.empty()) return true;
-  int code = 0;
-  const std::size_t wanted = chain.count();
-  const std::size_t taken = chain.hand_over(
-      [this](ibv_recv_wr* first, ibv_recv_wr** refused) {
-        return ibv_post_srq_recv(shared_.get(), first, refused);
-      },
-      code);
-  group_.counts().add(Count::receive_doorbells);
-  group_.counts().add(Count::receives, taken);
-  for (std::size_t i = taken; i < wanted; ++i) {
-    const std::uint32_t slot = Tag::number(chain.at(i).wr_id);
-    slots_[slot].posted = false;
-    free_.push_back(slot);
-    --posted_;
-    --result.accepted;
-    group_.release(1);
-    result.status = Status::again;
+  if (chain.empty()) return;
+  const std::size_t count = chain.count();
+  std::size_t taken = 0;
+  if (waiting_.empty()) [[likely]] {
+    int code = 0;
+    taken = chain.hand_over(
+        [this](ibv_recv_wr* first, ibv_recv_wr** refused) {
+          return ibv_post_srq_recv(shared_.get(), first, refused);
+        },
+        code);
+    group_.counts().add(Count::receive_doorbells);
+    group_.counts().add(Count::receives, taken);
+  } else {
+    chain.clear();
   }
-  return taken == wanted;
+  if (taken == count) return;
+  // Our count is right, so what the device says is passing, or it is gone, which its event will say.
+  for (std::size_t i = taken; i < count; ++i) {
+    const std::uint32_t slot = Tag::number(chain.at(i).wr_id);
+    slots_[slot].plan.keep(chain.at(i));
+    waiting_.push_back(slot);  // has room for all of them
+  }
+  context_.request_service();
+}
+
+bool SharedReceives::push_waiting() noexcept {
+  std::size_t taken = 0;
+  for (; taken < waiting_.size(); ++taken) {
+    ibv_recv_wr work{};
+    ibv_recv_wr* refused = nullptr;
+    work.wr_id = Tag::receive | Tag::shared | Tag::of(0, waiting_[taken]);
+    slots_[waiting_[taken]].plan.show(work);
+    group_.counts().add(Count::receive_doorbells);
+    if (ibv_post_srq_recv(shared_.get(), &work, &refused) != 0) break;
+    group_.counts().add(Count::receives);
+  }
+  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(taken));
+  return waiting_.empty();
 }
 
 PostResult SharedReceives::post(const ReceiveRequest* requests, std::size_t count) noexcept {
   const engine::Entry entry(group_.gate());
   PostResult result;
   ReceiveChain& chain = group_.receive_chain();
+  if (!waiting_.empty()) [[unlikely]]
+    static_cast<void>(push_waiting());
   while (result.accepted < count) {
-    if (chain.full() && !ring(result)) return result;
+    if (chain.full()) ring();
     const ReceiveRequest& request = requests[result.accepted];
     ibv_recv_wr& work = chain.next();
     std::uint32_t places = 0;
@@ -133,8 +155,7 @@ PostResult SharedReceives::post(const ReceiveRequest* requests, std::size_t coun
     ++posted_;
     ++result.accepted;
   }
-  const Status status = result.status;
-  if (ring(result)) result.status = status;
+  ring();
   if (posted_ >= low_water_) below_ = false;
   if (some_are_dry_ && posted_ != 0) [[unlikely]] {
     some_are_dry_ = false;
@@ -182,6 +203,11 @@ void SharedReceives::cancel(std::uint64_t region) noexcept {
       continue;
     slot.cancelled = true;
     --posted_;
+    const auto number = static_cast<std::uint32_t>(&slot - slots_.data());
+    if (std::erase(waiting_, number) != 0) {  // nothing will take it
+      slot.posted = false;
+      free_.push_back(number);
+    }
     Completion entry;
     entry.operation = Operation::receive;
     entry.status = Status::cancelled;

@@ -51,18 +51,21 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
   // takes one fails, without touching the memory.
   void cancel(std::uint64_t region) noexcept;
   void enter_child() noexcept;
+  // Tries those that the device did not take; false when some are left.
+  bool push_waiting() noexcept;
 
  private:
   struct Slot {
     std::uint64_t context = 0;
     std::array<std::uint64_t, segments_per_request> regions{};
+    ReceivePlan plan;  // while it waits
     bool posted = false;
     bool cancelled = false;
     bool bounced = false;
   };
   std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
   [[nodiscard]] bool has_more() const noexcept override { return low_water_due_; }
-  bool ring(PostResult& result) noexcept;
+  void ring() noexcept;
 
   Context& context_;
   Queue& group_;
@@ -72,7 +75,8 @@ class SharedReceives final : public provider::ReceiveQueue, private engine::Repo
   std::vector<Slot> slots_;
   std::unique_ptr<Bounce[]> bounces_;  // only where the device takes too few segments
   std::vector<std::uint32_t> free_;
-  std::uint32_t posted_ = 0;  // and not cancelled
+  std::vector<std::uint32_t> waiting_;  // slots that the device has not taken, in order
+  std::uint32_t posted_ = 0;            // and not cancelled
   std::uint32_t low_water_ = 0;
   bool low_water_due_ = false;
   bool some_are_dry_ = false;  // endpoints whose peers try seldom
