@@ -174,7 +174,7 @@ QueuePair::Outcome QueuePair::execute_read(const SendRequest& request, std::uint
   if ((peer_->access & IBV_ACCESS_REMOTE_READ) == 0 || peer_->reads_allowed == 0) {
     return refused_by_peer(IBV_WC_REM_INV_REQ_ERR, IBV_EVENT_QP_REQ_ERR);
   }
-  place_deferred();
+  if (bytes != 0) place_deferred();  // a read of nothing goes to no memory, and pushes nothing there
   if (!locate_remote(request.key, request.remote_address, bytes, IBV_ACCESS_REMOTE_READ)) {
     return refused_by_peer(IBV_WC_REM_ACCESS_ERR, IBV_EVENT_QP_ACCESS_ERR);
   }
