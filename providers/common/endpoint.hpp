@@ -145,10 +145,7 @@ class Endpoint : public provider::Endpoint {
   // From here on a payload is large: it pays to receive it straight into its place.
   static constexpr std::uint32_t large_payload = 16 * 1024;
   static constexpr std::size_t small_read = 512;  // enough for the frames that come between large payloads
-  static constexpr std::size_t small_header = wire::header_size(static_cast<std::uint8_t>(wire::Type::send));
-
-  static constexpr std::size_t small_write_header =
-      wire::header_size(static_cast<std::uint8_t>(wire::Type::write));
+  static constexpr std::size_t small_header = sizeof(wire::Header);
 
   enum class State : std::uint8_t {
     preparing,  // not up yet
@@ -222,6 +219,15 @@ class Endpoint : public provider::Endpoint {
   };
   Status take(const WorkRequest& request) noexcept;
   Status check(const WorkRequest& request, Checked& checked) const noexcept;
+  [[nodiscard]] const Import* import_for(const WorkRequest& request, std::uint64_t length,
+                                         Access needed) const noexcept {
+    const std::uint64_t index = request.remote.memory & 0xffffffff;
+    if (index >= imports_.size()) return nullptr;
+    const Import& import = imports_[index];
+    const bool good = import.token == request.remote.memory && import.token != 0 &&
+                      has(import.access, needed) && inside(request.remote.offset, length, import.length);
+    return good ? &import : nullptr;
+  }
   Status check_remote(const WorkRequest& request, std::uint64_t length, std::uint32_t& slot) const noexcept;
   Status check_small(const WorkRequest& request, Piece& piece, std::uint32_t& slot) const noexcept;
   SendRecord& record_small(const WorkRequest& request, const Piece& piece, std::uint32_t slot) noexcept;
@@ -238,6 +244,7 @@ class Endpoint : public provider::Endpoint {
   void frame_records(Outgoing& out) noexcept;
   bool frame_small_message(Outgoing& out, SendRecord& record) noexcept;
   bool frame_small_write(Outgoing& out, SendRecord& record) noexcept;
+  void write_small_write(Outgoing& out, SendRecord& record) noexcept;
   enum class Leave : std::uint8_t { not_yet, granted, charged };
   // By what the peer granted, or on the window for early messages (OPS-3).
   [[nodiscard]] Leave message_may_leave(std::uint64_t stored_length) noexcept {
@@ -256,7 +263,16 @@ class Endpoint : public provider::Endpoint {
   bool frame_unrecorded(Outgoing& out, const WorkRequest& request, const Piece& piece) noexcept;
   void post_small(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
   bool send_framed(Outgoing& out) noexcept;
-  [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) noexcept;
+  // Completing this operation, or getting its slot back, takes an acknowledgement of it or of what is before
+  // it.
+  [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) noexcept {
+    const bool one_sided = record.operation != Operation::send;
+    if (!one_sided && requests_framed_ == acknowledged_by_peer_) return false;
+    const bool wanted = !has(record.flags, Flags::unsignalled) || record.operation == Operation::flush ||
+                        ++unacknowledged_ >= acknowledge_every_ || state_ == State::closing;
+    if (wanted) unacknowledged_ = 0;
+    return wanted;
+  }
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
   [[nodiscard]] bool write_may_leave() noexcept;
   [[nodiscard]] bool receive_was_there(const SendRecord& record) const noexcept;
@@ -271,10 +287,12 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard]] bool owes_half() const noexcept {
     return granted_ - granted_told_ >= (std::uint64_t{receives_.depth()} + 1) / 2;
   }
-  // It may ride along with something that leaves anyway.
+  // It may ride along with something that leaves anyway. Operations done that the peer did not ask about are
+  // worth that now and then: to it they are slots, and it asks before they run out.
   [[nodiscard]] bool anything_to_say() const noexcept {
-    return granted_ - granted_told_ > receives_.depth() / 8 || requests_done_ != requests_done_told_ ||
-           returned_ != returned_told_;
+    constexpr std::uint32_t many_done = 16;
+    return granted_ - granted_told_ > receives_.depth() / 8 ||
+           requests_done_ - requests_done_told_ >= many_done || returned_ != returned_told_;
   }
   [[nodiscard]] bool untold() const noexcept {
     return granted_ != granted_told_ || requests_done_ != requests_done_told_ || returned_ != returned_told_;

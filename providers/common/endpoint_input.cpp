@@ -98,11 +98,12 @@ bool Endpoint::consume(const std::byte* bytes, std::size_t length) noexcept {
 // After this, either open_ is the transfer whose payload follows (perhaps none), or it is null.
 bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   const auto header = wire::load<wire::Header>(bytes);
-  if (header.zero != 0 || (header.flags & ~wire::all_flags) != 0) {
+  const auto type = static_cast<wire::Type>(header.type);
+  if ((header.slot != 0 && type != wire::Type::whole_write) || (header.flags & ~wire::all_flags) != 0) {
     return break_protocol("the peer sent a frame with unknown flags");
   }
-  const auto type = static_cast<wire::Type>(header.type);
-  const bool carries = type == wire::Type::send || type == wire::Type::write || type == wire::Type::more ||
+  const bool carries = type == wire::Type::whole_send || type == wire::Type::whole_write ||
+                       type == wire::Type::send || type == wire::Type::write || type == wire::Type::more ||
                        type == wire::Type::read_data;
   if (!carries && header.length != 0)
     return break_protocol("the peer sent payload with a frame that has none");
@@ -111,6 +112,15 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   open_ = nullptr;
   large_payloads_ = header.length >= large_payload || (large_payloads_ && header.length == 0);
   switch (type) {
+    case wire::Type::whole_send:
+      if (header.word > wire::most_immediate)
+        return break_protocol("the peer sent an immediate that is none");
+      return begin_send({header.type, header.flags, 0, header.length, header.length},
+                        {static_cast<std::uint32_t>(header.word), 0});
+    case wire::Type::whole_write:
+      if ((header.flags & ~wire::acknowledge) != 0)
+        return break_protocol("the peer sent a frame with unknown flags");
+      return begin_write(header, {header.slot, 0, header.length});
     case wire::Type::send:
       return begin_send(header, extension_at<wire::SendExtension>(bytes));
     case wire::Type::write:

@@ -201,17 +201,6 @@ bool Endpoint::may_start(SendRecord& record) noexcept {
   }
 }
 
-// Completing this operation, or getting its slot back, takes an acknowledgement of it or of what is before
-// it.
-bool Endpoint::wants_acknowledgement(const SendRecord& record) noexcept {
-  const bool one_sided = record.operation != Operation::send;
-  if (!one_sided && requests_framed_ == acknowledged_by_peer_) return false;
-  const bool wanted = !has(record.flags, Flags::unsignalled) || record.operation == Operation::flush ||
-                      ++unacknowledged_ >= acknowledge_every_ || state_ == State::closing;
-  if (wanted) unacknowledged_ = 0;
-  return wanted;
-}
-
 // Header and extension of an operation's first frame.
 void Endpoint::frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept {
   const wire::Type type = frame_type(record.operation);
@@ -283,6 +272,7 @@ void Endpoint::frame_payload(Outgoing& out, const SendRecord& record, std::uint6
 // Hands what was framed to the transport and keeps what it does not take. False: there is no room, or the
 // path broke.
 bool Endpoint::send_framed(Outgoing& out) noexcept {
+  out.seal();
   const std::size_t total = out.total();
   stream_framed_ += total;
   const std::ptrdiff_t taken = transmit(out.pieces(), out.count());

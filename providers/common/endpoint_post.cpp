@@ -25,20 +25,15 @@ namespace {
 Status Endpoint::check_remote(const WorkRequest& request, std::uint64_t length,
                               std::uint32_t& slot) const noexcept {
   if (length == 0) return Status::ok;  // needs no region (OPS-8)
-  const std::uint64_t index = request.remote.memory & 0xffffffff;
-  if (index >= imports_.size()) return Status::invalid_argument;
-  const Import& import = imports_[index];
-  if (import.token != request.remote.memory || import.token == 0) return Status::invalid_argument;
   Access needed = Access::remote_atomic;
   if (is_write(request.operation)) needed = Access::remote_write;
   if (request.operation == Operation::read) needed = Access::remote_read;
-  if (!has(import.access, needed) || !inside(request.remote.offset, length, import.length)) {
+  const Import* const import = import_for(request, length, needed);
+  if (import == nullptr) return Status::invalid_argument;
+  if (is_atomic(request.operation) && (request.remote.offset + import->misalignment) % 8 != 0) {
     return Status::invalid_argument;
   }
-  if (is_atomic(request.operation) && (request.remote.offset + import.misalignment) % 8 != 0) {
-    return Status::invalid_argument;
-  }
-  slot = static_cast<std::uint32_t>(index);
+  slot = static_cast<std::uint32_t>(request.remote.memory);
   return Status::ok;
 }
 

@@ -14,9 +14,8 @@ void Endpoint::write_small_message(Outgoing& out, const std::byte* bytes, std::s
   ++messages_framed_;
   announced_ = false;
   std::byte* at = out.copy_in(small_header + length);
-  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::send), flags, 0,
-                                    static_cast<std::uint32_t>(length), length});
-  at = wire::store(at, wire::SendExtension{immediate, 0});
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::whole_send), flags, 0,
+                                    static_cast<std::uint32_t>(length), immediate});
   if (length != 0) std::memcpy(at, bytes, length);
 }
 
@@ -32,6 +31,18 @@ bool Endpoint::frame_small_message(Outgoing& out, SendRecord& record) noexcept {
   record.stream_end = stream_framed_ + out.total();
   ++framing_;
   return true;
+}
+
+inline void Endpoint::write_small_write(Outgoing& out, SendRecord& record) noexcept {
+  const std::uint8_t flags = wants_acknowledgement(record) ? wire::acknowledge : std::uint8_t{0};
+  record.number = ++requests_framed_;
+  std::byte* at = out.copy_in(small_header + record.length);
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::whole_write), flags,
+                                    static_cast<std::uint16_t>(record.slot),
+                                    static_cast<std::uint32_t>(record.length), record.remote_offset});
+  if (record.length != 0) std::memcpy(at, record.piece.address, record.length);
+  record.stream_end = stream_framed_ + out.total();
+  ++framing_;
 }
 
 // Small messages and writes posted while nothing waits are framed from the requests themselves. Their bytes
@@ -52,7 +63,7 @@ void Endpoint::post_small(const WorkRequest* requests, std::size_t count, PostRe
     std::uint32_t slot = 0;
     result.status = check_small(request, piece, slot);
     if (result.status != Status::ok) break;
-    if (piece.length > copy_below_ || !out.has_room(small_write_header + piece.length)) break;
+    if (piece.length > copy_below_ || !out.has_room(small_header + piece.length)) break;
     const bool recorded = write || !sends_.empty();
     if (recorded && sends_.full()) {
       result.status = Status::again;
@@ -65,10 +76,13 @@ void Endpoint::post_small(const WorkRequest* requests, std::size_t count, PostRe
     }
     if (recorded) {
       SendRecord& record = record_small(request, piece, slot);
-      if (write ? !frame_small_write(out, record) : !frame_small_message(out, record)) {
+      const bool waits = write ? has(record.flags, Flags::fence) && reads_head_ != reads_tail_
+                               : !frame_small_message(out, record);
+      if (waits) {
         ++result.accepted;  // it waits in its record
         break;
       }
+      if (write) write_small_write(out, record);
       retires = retires || !write;
     } else if (!frame_unrecorded(out, request, piece)) {
       if (signalled) send_queue_.release(1);
@@ -88,7 +102,10 @@ inline Status Endpoint::check_small(const WorkRequest& request, Piece& piece,
   const Status status = check_segment(regions_, segment, Access::none, inline_data, piece);
   if (status != Status::ok) return status;
   if (inline_data && segment.length > inline_limit_) return Status::too_big;
-  return request.operation == Operation::write ? check_remote(request, piece.length, slot) : Status::ok;
+  if (request.operation == Operation::send || piece.length == 0) return Status::ok;
+  if (import_for(request, piece.length, Access::remote_write) == nullptr) return Status::invalid_argument;
+  slot = static_cast<std::uint32_t>(request.remote.memory);
+  return Status::ok;
 }
 
 inline SendRecord& Endpoint::record_small(const WorkRequest& request, const Piece& piece,
@@ -127,18 +144,12 @@ inline bool Endpoint::frame_unrecorded(Outgoing& out, const WorkRequest& request
 
 // A write of one small piece, whole. False: it does not fit, or may not leave yet.
 bool Endpoint::frame_small_write(Outgoing& out, SendRecord& record) noexcept {
-  const std::size_t size = small_write_header + record.length;
-  if (!out.has_room(size) || (has(record.flags, Flags::fence) && reads_head_ != reads_tail_)) return false;
-  if (strict_writes_ && !write_may_leave()) return false;
-  const std::uint8_t flags = wants_acknowledgement(record) ? wire::acknowledge : std::uint8_t{0};
-  record.number = ++requests_framed_;
-  std::byte* at = out.copy_in(size);
-  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::write), flags, 0,
-                                    static_cast<std::uint32_t>(record.length), record.remote_offset});
-  at = wire::store(at, wire::AccessExtension{record.slot, 0, record.length});
-  if (record.length != 0) std::memcpy(at, record.piece.address, record.length);
-  record.stream_end = stream_framed_ + out.total();
-  ++framing_;
+  if (!out.has_room(small_header + record.length) ||
+      (has(record.flags, Flags::fence) && reads_head_ != reads_tail_) ||
+      (strict_writes_ && !write_may_leave())) {
+    return false;
+  }
+  write_small_write(out, record);
   return true;
 }
 
@@ -151,14 +162,12 @@ std::size_t Endpoint::take_small_frames(const std::byte* bytes, std::size_t leng
   }
   std::size_t done = 0;
   while (length - done >= small_header) {
-    constexpr std::uint32_t type_and_flags =
-        0xffffffffU & ~(std::uint32_t{wire::charged | wire::acknowledge | wire::immediate} << 8);
     const std::byte* const frame = bytes + done;
-    const std::uint32_t kind = wire::load<std::uint32_t>(frame) & type_and_flags;
+    const auto type = static_cast<wire::Type>(*frame);
     std::size_t size = 0;
-    if (kind == static_cast<std::uint32_t>(wire::Type::send)) {
+    if (type == wire::Type::whole_send) {
       size = take_small_message(frame, length - done);
-    } else if (kind == static_cast<std::uint32_t>(wire::Type::write)) {
+    } else if (type == wire::Type::whole_write) {
       size = take_small_write(frame, length - done);
     }
     if (size == 0) break;
@@ -173,8 +182,9 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
   const auto header = wire::load<wire::Header>(frame);
   const std::size_t size = small_header + header.length;
   const ReceiveRecord& record = receives_.front();
-  if (header.word != header.length || size > length || header.length > record.capacity ||
-      header.length >= large_payload || record.piece_count > 1) {
+  if (size > length || header.length > record.capacity || header.length >= large_payload ||
+      record.piece_count > 1 || (header.flags & ~wire::all_flags) != 0 || header.slot != 0 ||
+      header.word > wire::most_immediate) {
     return 0;
   }
   if ((header.flags & (wire::charged | wire::acknowledge)) != 0) [[unlikely]] {
@@ -186,7 +196,7 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
     fill(entry, record.context, header.length, Operation::receive, Status::ok);
     if ((header.flags & wire::immediate) != 0) {
       entry.has_immediate = true;
-      entry.immediate = wire::load<wire::SendExtension>(frame + sizeof(wire::Header)).immediate;
+      entry.immediate = static_cast<std::uint32_t>(header.word);
     }
   });
   ++receives_.head;
@@ -197,20 +207,17 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
 }
 
 inline std::size_t Endpoint::take_small_write(const std::byte* frame, std::size_t length) noexcept {
-  if (length < small_write_header) return 0;
   const auto header = wire::load<wire::Header>(frame);
-  const auto extension = wire::load<wire::AccessExtension>(frame + sizeof(wire::Header));
-  const std::size_t size = small_write_header + header.length;
-  if (extension.total != header.length || size > length || header.length >= large_payload ||
-      header.length == 0 || (header.flags & ~wire::acknowledge) != 0) {
+  const std::size_t size = small_header + header.length;
+  if (size > length || header.length >= large_payload || header.length == 0 ||
+      (header.flags & ~wire::acknowledge) != 0) {
     return 0;
   }
-  const RegionEntry* const region =
-      accessible(extension.slot, header.word, header.length, Access::remote_write);
+  const RegionEntry* const region = accessible(header.slot, header.word, header.length, Access::remote_write);
   if (region == nullptr) return 0;
   {
     const ProgramMemoryAccess unjudged;
-    std::memcpy(region->address + header.word, frame + small_write_header, header.length);
+    std::memcpy(region->address + header.word, frame + small_header, header.length);
   }
   carried_out((header.flags & wire::acknowledge) != 0);
   return size;

@@ -7,7 +7,7 @@
 namespace weft::engine {
 
 void Outgoing::drop_front(std::size_t taken) noexcept {
-  total_ -= taken;
+  dropped_ += taken;
   int first = 0;
   while (taken != 0 && taken >= pieces_[static_cast<std::size_t>(first)].iov_len) {
     taken -= pieces_[static_cast<std::size_t>(first++)].iov_len;

@@ -28,42 +28,46 @@ class Outgoing {
 
   void clear() noexcept {
     used_ = 0;
+    sealed_ = 0;
+    referred_ = 0;
+    dropped_ = 0;
     count_ = 0;
-    total_ = 0;
   }
   // Room for `length` copied bytes; the caller fills them.
   [[nodiscard]] bool has_room(std::size_t length, int pieces = 0) const noexcept {
-    return used_ + length <= buffer_size && count_ + pieces + 1 <= max_pieces;
+    return used_ + length <= buffer_size && count_ + pieces + 2 <= max_pieces;
   }
   [[nodiscard]] std::byte* copy_in(std::size_t length) noexcept {
     std::byte* at = buffer_.get() + used_;
-    if (count_ != 0 && static_cast<std::byte*>(pieces_[last()].iov_base) + pieces_[last()].iov_len == at) {
-      pieces_[last()].iov_len += length;
-    } else {
-      pieces_[static_cast<std::size_t>(count_++)] = {at, length};
-    }
     used_ += length;
-    total_ += length;
     return at;
   }
   void refer(std::byte* address, std::size_t length) noexcept {
+    seal();
     pieces_[static_cast<std::size_t>(count_++)] = {address, length};
-    total_ += length;
+    referred_ += length;
+  }
+  // Nothing is added any more: what was copied last becomes a piece.
+  void seal() noexcept {
+    if (used_ == sealed_) return;
+    pieces_[static_cast<std::size_t>(count_++)] = {buffer_.get() + sealed_, used_ - sealed_};
+    sealed_ = used_;
   }
 
+  // Once sealed.
   [[nodiscard]] const iovec* pieces() const noexcept { return pieces_.data(); }
   [[nodiscard]] int count() const noexcept { return count_; }
-  [[nodiscard]] std::size_t total() const noexcept { return total_; }
-  // Forgets the first `taken` bytes.
+  [[nodiscard]] std::size_t total() const noexcept { return used_ + referred_ - dropped_; }
+  // Forgets the first `taken` bytes. Once sealed.
   void drop_front(std::size_t taken) noexcept;
 
  private:
-  [[nodiscard]] std::size_t last() const noexcept { return static_cast<std::size_t>(count_ - 1); }
-
   std::unique_ptr<std::byte[]> buffer_ = std::make_unique_for_overwrite<std::byte[]>(buffer_size);
   std::array<iovec, max_pieces> pieces_{};
-  std::size_t used_ = 0;
-  std::size_t total_ = 0;
+  std::size_t used_ = 0;      // of the buffer
+  std::size_t sealed_ = 0;    // of that, by pieces
+  std::size_t referred_ = 0;  // bytes elsewhere
+  std::size_t dropped_ = 0;
   int count_ = 0;
 };
 

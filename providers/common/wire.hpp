@@ -14,8 +14,8 @@ static_assert(std::endian::native == std::endian::little,
               "the coder copies integers as they are; the handshake refuses a peer of another byte order");
 
 enum class Type : std::uint8_t {
-  send = 1,         // a message, or its first piece
-  write = 2,        // a one-sided write, or its first piece
+  send = 1,         // a message's first piece
+  write = 2,        // a one-sided write's first piece
   more = 3,         // the next piece of the message or write that is open
   read = 4,         // asks for bytes
   read_data = 5,    // a piece of the answer to the oldest read that is open
@@ -28,6 +28,8 @@ enum class Type : std::uint8_t {
   flush = 12,  // wants an acknowledgement of everything before it
   close = 13,  // nothing of the send side follows; wants close_ack
   close_ack = 14,
+  whole_send = 15,   // a message of one frame
+  whole_write = 16,  // a write of one frame, without immediate
 };
 
 // Flags of a header.
@@ -40,7 +42,7 @@ inline constexpr std::uint8_t all_flags = immediate | charged | acknowledge;
 struct Header {
   std::uint8_t type;
   std::uint8_t flags;
-  std::uint16_t zero;
+  std::uint16_t slot;    // whole_write: of the region; else 0
   std::uint32_t length;  // payload bytes in this frame
   std::uint64_t word;    // by type, see below
 };
@@ -75,6 +77,8 @@ struct BindExtension {
   std::uint64_t region;
   std::uint64_t secret[2];
 };
+inline constexpr std::uint64_t most_immediate = 0xffffffff;
+// whole_send: word = the immediate, or 0. whole_write: word = offset in the region.
 // atomic_data: word = the value found. announce: word = the message's whole length. unbind: word = slot.
 
 inline constexpr std::size_t max_header = sizeof(Header) + sizeof(AtomicExtension);
@@ -102,6 +106,8 @@ inline constexpr std::size_t no_such_type = ~std::size_t{0};
     case Type::flush:
     case Type::close:
     case Type::close_ack:
+    case Type::whole_send:
+    case Type::whole_write:
       return sizeof(Header);
   }
   return no_such_type;

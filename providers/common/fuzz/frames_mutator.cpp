@@ -71,11 +71,12 @@ class Mutator {
   void add(std::vector<Bytes>& frames) {
     wild_ = once_in(200);
     if (wild_) {
-      frames.push_back(any_frame(static_cast<Type>(below(15))));
+      frames.push_back(any_frame(static_cast<Type>(below(18))));
       return;
     }
-    constexpr std::array usual = {Type::send, Type::send,   Type::send, Type::write,
-                                  Type::read, Type::atomic, Type::flush};
+    constexpr std::array usual = {Type::send,       Type::write,      Type::write,       Type::read,
+                                  Type::atomic,     Type::flush,      Type::whole_send,  Type::whole_send,
+                                  Type::whole_send, Type::whole_send, Type::whole_write, Type::whole_write};
     const Type type = usual[below(usual.size())];
     frames.push_back(any_frame(type));
     add_pieces(frames);
@@ -107,6 +108,16 @@ class Mutator {
       case Type::write:
         return frame(type, static_cast<std::uint8_t>(asks | (tells != 0 ? tells | charged : 0)), payload,
                      offset(), AccessExtension{slot(), 9, wild_ ? random_() : payload});
+      case Type::whole_send:
+        return frame(type, static_cast<std::uint8_t>(asks | tells | (wild_ ? 0 : charged)),
+                     std::min(payload, fuzzed_frame_payload), wild_ ? random_() << below(40) : 5);
+      case Type::whole_write: {
+        Bytes bytes = frame(type, asks, std::min(payload, fuzzed_frame_payload), offset());
+        auto header = load<Header>(bytes.data());
+        header.slot = static_cast<std::uint16_t>(slot());
+        store(bytes.data(), header);
+        return bytes;
+      }
       case Type::read:
         return frame(type, asks, 0, offset(), AccessExtension{slot(), 0, std::uint64_t{payload} + 1});
       case Type::atomic:

@@ -32,6 +32,12 @@ class Hostile : public testing::Test {
     (append(parts), ...);
     return bytes;
   }
+  // A whole write of 8 bytes.
+  static std::vector<std::byte> frame_of_slot(std::uint16_t slot, std::uint8_t flags, std::uint64_t offset) {
+    auto bytes = frame(wire::Type::whole_write, flags, 8, offset, std::uint64_t{0});
+    wire::store(bytes.data() + offsetof(wire::Header, slot), slot);
+    return bytes;
+  }
   void expect_failure(Status status) {
     EXPECT_EQ(pair_.a.events.failures, 1);
     EXPECT_EQ(pair_.a.events.failure, status) << pair_.a.events.what;
@@ -143,6 +149,40 @@ TEST_F(Hostile, write_that_wraps) {
   inject(frame(wire::Type::write, 0, 8, ~std::uint64_t{0} - 3, wire::AccessExtension{0, 0, 8},
                std::uint64_t{0}));
   expect_failure(Status::remote_access_error);
+}
+TEST_F(Hostile, whole_write_through_an_unbound_slot) {
+  inject(frame_of_slot(99, 0, 0));
+  expect_failure(Status::remote_access_error);
+}
+TEST_F(Hostile, whole_write_past_the_end) {
+  inject(frame_of_slot(0, 0, pair_.a.memory.size() - 7));
+  expect_failure(Status::remote_access_error);
+}
+TEST_F(Hostile, whole_write_that_wraps) {
+  inject(frame_of_slot(0, 0, ~std::uint64_t{0} - 3));
+  expect_failure(Status::remote_access_error);
+}
+TEST_F(Hostile, whole_write_with_an_immediate) {
+  inject(frame_of_slot(0, wire::immediate, 0));
+  expect_failure(Status::protocol);
+}
+TEST_F(Hostile, whole_send_without_a_grant) {
+  inject(frame(wire::Type::whole_send, 0, 0, 0));
+  expect_failure(Status::protocol);
+}
+TEST_F(Hostile, whole_send_with_a_slot) {
+  auto bytes = frame(wire::Type::whole_send, wire::charged, 0, 0);
+  bytes[2] = std::byte{1};
+  inject(bytes);
+  expect_failure(Status::protocol);
+}
+TEST_F(Hostile, whole_send_with_an_immediate_of_more_than_32_bits) {
+  inject(frame(wire::Type::whole_send, wire::charged | wire::immediate, 0, std::uint64_t{1} << 32));
+  expect_failure(Status::protocol);
+}
+TEST_F(Hostile, whole_send_longer_than_any_frame) {
+  inject(frame(wire::Type::whole_send, wire::charged, 0xffffffff, 0));
+  expect_failure(Status::protocol);
 }
 TEST_F(Hostile, misaligned_atomic) {
   inject(frame(wire::Type::atomic, 0, 0, 4, wire::AtomicExtension{0, 0, 1, 0}));
