@@ -3,54 +3,10 @@
 #include <string>
 #include <vector>
 
-#include "harness/side.hpp"
-#include "harness/wrong_peer.hpp"
+#include "harness/victim.hpp"
 
 namespace conformance {
 namespace {
-
-using weft::Operation;
-
-// The side under attack: a listener, a connection that has nothing to do with it all, and memory that nobody
-// was given.
-struct Victim {
-  explicit Victim(const Test& test) : loop(make_loop(test)), forbidden(65536) {
-    forbidden.poison();
-    forbidden_region = loop.region(forbidden, weft::Access::local_write | weft::Access::remote_write);
-    options.queue = loop.far.queue();
-    const RawSocket tap = RawSocket::listening();
-    const weft::Endpoint endpoint = loop.context.connect("127.0.0.1:" + std::to_string(tap.port()), options);
-    const RawSocket dialer = tap.accepted();
-    REQUIRE(dialer.is_open());
-    REQUIRE_EQ(dialer.receive(5s, Preamble{}.bytes().size()), Preamble{}.bytes());
-    const auto hello = WrongPeer::hear(dialer);
-    REQUIRE(hello && hello->type == Said::hello);
-    introduction = Introduction::parsed(hello->payload);
-    REQUIRE_EQ(introduction.payload(), hello->payload) << "the wrong peer could not be right if it wanted";
-    introduction.context = std::string(16, 'w');
-  }
-
-  [[nodiscard]] WrongPeer peer() const { return {loop.listener.address(), introduction}; }
-  // Throws away what has arrived for the program.
-  void clear() {
-    while (loop.listener.next().has_value()) {
-    }
-    loop.near.collect();
-    loop.far.collect();
-  }
-  void check_unharmed(const std::string& after) {
-    CHECK_EQ(forbidden.touched(), "") << after;
-    CHECK_EQ(loop.near_endpoint.state(), weft::EndpointState::up) << after;
-    CHECK_EQ(loop.far_endpoint.state(), weft::EndpointState::up) << after;
-    check_ping(loop);
-  }
-
-  Loop loop;
-  GuardedBuffer forbidden;
-  weft::MemoryRegion forbidden_region;
-  weft::EndpointOptions options;
-  Introduction introduction;
-};
 
 // It does it all right: otherwise what follows would prove nothing.
 CONFORMANCE_TEST(CON, 7, the_wrong_peer_can_be_right, alone) {
@@ -281,7 +237,6 @@ CONFORMANCE_TEST(SEC, 1, a_control_connection_used_wrongly_harms_nobody, alone.w
 CONFORMANCE_TEST(SEC, 1, an_arrival_that_goes_on_wrongly_harms_nobody, alone.within(60s)) {
   Victim victim(test);
   const std::vector<Wrong> all = {
-      {"ready twice", [](WrongPeer& p) { (void)p.main.send(frame(Said::ready) + frame(Said::ready)); }},
       {"ready with payload", [](WrongPeer& p) { (void)p.main.send(frame(Said::ready, "x")); }},
       {"go from the dialer", [](WrongPeer& p) { (void)p.main.send(frame(Said::go)); }},
       {"hello again", [](WrongPeer& p) { p.greet(); }},
