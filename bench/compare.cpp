@@ -15,6 +15,7 @@
 #include "json_report.hpp"
 #include "machine.hpp"
 #include "progress.hpp"
+#include "report/html_report.hpp"
 #include "table.hpp"
 #include "weft_contender.hpp"
 
@@ -42,10 +43,10 @@ std::vector<Job> jobs_of(const CompareOptions& options) {
 }
 
 // A minute of measuring should not end with "cannot write".
-void check_writable(const std::string& file) {
+void check_writable(const std::string& file, const char* option) {
   if (file.empty()) return;
   if (!std::ofstream(file, std::ios::app)) {
-    throw std::runtime_error(fmt::format("cannot write '{}' (--json); does its folder exist?", file));
+    throw std::runtime_error(fmt::format("cannot write '{}' ({}); does its folder exist?", file, option));
   }
 }
 
@@ -81,7 +82,8 @@ void print_summary(const std::vector<RowResult>& rows, const ReportHost& host) {
 int compare(const std::vector<std::string>& arguments) {
   const std::optional<CompareOptions> options = parse_compare_options(arguments);
   if (!options) return 0;
-  check_writable(options->json_file);
+  check_writable(options->json_file, "--json");
+  check_writable(options->report_file, "--report");
 
   const ReportHost host{describe_machine(), choose_cores(), options->seconds};
   const std::vector<Job> jobs = jobs_of(*options);
@@ -117,6 +119,10 @@ int compare(const std::vector<std::string>& arguments) {
   }
   print_summary(rows, host);
   if (!options->json_file.empty()) write_json_report(options->json_file, host, rows);
+  if (!options->report_file.empty()) {
+    write_html_report(options->report_file, host, rows);
+    fmt::print("Written: {}\n", options->report_file);
+  }
   return all_ran ? 0 : 1;
 }
 

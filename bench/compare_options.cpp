@@ -19,6 +19,9 @@ constexpr double quick_seconds = 20;
 constexpr double least_seconds = 1;
 constexpr double most_seconds = 86'400;
 
+// A plot by size needs some.
+const std::vector<std::size_t> report_sizes = {8, 64, 512, 4096, 65'536, 1'048'576};
+
 std::vector<std::string> split(const std::string& list) {
   std::vector<std::string> items;
   std::istringstream stream(list);
@@ -38,6 +41,7 @@ std::string introduction() {
          "meanwhile.\n\n"
          "  weft-perf compare                             everything, about a minute\n"
          "  weft-perf compare --quick --json result.json  20 seconds, figures also into a file\n"
+         "  weft-perf compare --report page.html --seconds 300   also plots by size, for a browser\n"
          "  weft-perf compare --operations latency --sizes 8,64,4k --providers tcp\n";
 }
 
@@ -62,7 +66,10 @@ po::options_description options() {
        "measure the bare fabric against itself: every ratio should be 1, what it is off by is the "
        "error of the method on this machine")  //
       ("json", po::value<std::string>()->value_name("FILE"),
-       "also write all figures, with every pair, to FILE");
+       "also write all figures, with every pair, to FILE")  //
+      ("report", po::value<std::string>()->value_name("FILE"),
+       "also write one page for a browser to FILE (.html): the table, and plots by size; without --sizes it "
+       "takes 8, 64, 512, 4k, 64k and 1M");
   return description;
 }
 
@@ -100,6 +107,10 @@ std::optional<CompareOptions> parse_compare_options(const std::vector<std::strin
   result.providers = list_of(values, "providers");
   std::vector<std::size_t> sizes;
   for (const std::string& text : list_of(values, "sizes")) sizes.push_back(parse_size(text));
+  if (values.count("report") != 0) {
+    result.report_file = values["report"].as<std::string>();
+    if (sizes.empty()) sizes = report_sizes;
+  }
   result.workloads = select_workloads(list_of(values, "operations"), sizes);
   if (result.workloads.empty()) {
     throw std::invalid_argument(

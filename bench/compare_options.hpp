@@ -15,6 +15,7 @@ struct CompareOptions {
   std::vector<Workload> workloads;
   bool against_itself = false;  ///< The bare side takes weft's place too.
   std::string json_file;        ///< Empty: none.
+  std::string report_file;      ///< Empty: none.
 };
 
 /// Nothing when only help was asked for (it has been printed). Throws std::exception types with a sentence to

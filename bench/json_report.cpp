@@ -53,6 +53,7 @@ Json result_json(const RowResult& row, const Comparison& comparison) {
                  {"size", workload.size},
                  {"depth", workload.depth},
                  {"batch", workload.batch},
+                 {"endpoints", workload.endpoints},
                  {"weft", number_or_null(comparison.weft)},
                  {"native", number_or_null(comparison.native)},
                  {"ratio", nullptr},

@@ -1,7 +1,7 @@
 # The Debian packages weft is built from; source it after common.sh.
 
 build_packages=(g++ cmake ninja-build pkg-config libgtest-dev libgmock-dev libbenchmark-dev
-  libboost-program-options-dev nlohmann-json3-dev libfmt-dev libspdlog-dev
+  libboost-program-options-dev nlohmann-json3-dev libjs-chart.js libfmt-dev libspdlog-dev
   libibverbs-dev libfabric-dev libucx-dev jq dpkg-dev file iproute2)
 # For the guest in which the tests meet Soft-RoCE.
 softroce_packages=(python3 qemu-system-x86 busybox-static kmod ibverbs-providers)
