@@ -28,7 +28,9 @@ enum Type : std::uint8_t {
   t_unbind,
   t_flush,
   t_close,
-  t_close_ack
+  t_close_ack,
+  t_whole_send,
+  t_whole_write
 };
 constexpr std::uint8_t immediate = 1;
 constexpr std::uint8_t charged = 2;
@@ -47,6 +49,12 @@ std::string access(std::uint8_t type, std::uint32_t slot, std::uint64_t offset, 
 }
 std::string write(std::uint32_t slot, std::uint64_t offset, std::uint32_t length = 8) {
   return access(t_write, slot, offset, length, length) + std::string(length, 'W');
+}
+std::string whole_send(std::uint8_t flags, std::uint32_t length, std::uint64_t immediate_value = 0) {
+  return head(t_whole_send, flags, length, immediate_value).bytes() + std::string(length, 'm');
+}
+std::string whole_write(std::uint16_t slot, std::uint64_t offset, std::uint8_t flags = 0) {
+  return head(t_whole_write, flags, 8, offset, slot).bytes() + std::string(8, 'W');
 }
 std::string read(std::uint32_t slot, std::uint64_t offset, std::uint64_t total) {
   return access(t_read, slot, offset, total, 0);
@@ -101,7 +109,7 @@ std::vector<Case> cases() {
     all.push_back({what, Status::protocol, [bytes = std::move(bytes)](const Keys&) { return bytes; }});
   };
   wrong("type 0", plain(0));
-  wrong("a type after the last", plain(15));
+  wrong("a type after the last", plain(100));
   wrong("type 255", plain(255));
   wrong("unknown flags", head(t_flush, 0x80, 0, 0).bytes());
   wrong("something in the zeros", head(t_flush, 0, 0, 0, 7).bytes());
@@ -118,6 +126,15 @@ std::vector<Case> cases() {
         times(receives, send(charged, 0, 0)) +
             times(1200, send(charged, 65000, 65000) + std::string(65000, 'e')));
   wrong("empty early messages without end", times(300'000, send(charged, 0, 0)));
+  wrong("one small message more than granted", times(receives + 1, whole_send(0, 0)));
+  wrong("a small message with an immediate of 33 bits",
+        whole_send(charged | immediate, 0, std::uint64_t{1} << 32));
+  wrong("a small message of 4 GiB", head(t_whole_send, charged, 0xffffffff, 0).bytes());
+  wrong("a small message with a slot", head(t_whole_send, charged, 0, 0, 1).bytes());
+  wrong("a small write that uses the window", whole_write(0, 0, charged));
+  wrong("a small write with an immediate", whole_write(0, 0, immediate));
+  wrong("small early messages without end",
+        times(receives, whole_send(charged, 0)) + times(300'000, whole_send(charged, 40)));
   wrong("a continuation of nothing", head(t_more, 0, 10, 0).bytes() + std::string(10, 'm'));
   wrong("an empty continuation", head(t_more, 0, 0, 0).bytes());
   wrong("an answer to no read", head(t_read_data, 0, 8, 0).bytes() + std::string(8, 'a'));
@@ -151,6 +168,16 @@ std::vector<Case> cases() {
   denied("a write far past the end", [](const Keys& k) { return Keys::bind(0, k.all) + write(0, 1 << 30); });
   denied("a write that wraps",
          [](const Keys& k) { return Keys::bind(0, k.all) + write(0, ~std::uint64_t{0} - 3); });
+  denied("a small write through no slot", [](const Keys&) { return whole_write(0, 0); });
+  denied("a small write through the last slot", [](const Keys&) { return whole_write(0xffff, 0); });
+  denied("a small write past the end",
+         [](const Keys& k) { return Keys::bind(0, k.all) + whole_write(0, granted_size - 7); });
+  denied("a small write that wraps",
+         [](const Keys& k) { return Keys::bind(0, k.all) + whole_write(0, ~std::uint64_t{0} - 3); });
+  denied("a small write to what may be read",
+         [](const Keys& k) { return Keys::bind(0, k.read_only) + whole_write(0, 0); });
+  denied("a small write to a region that is gone",
+         [](const Keys& k) { return Keys::bind(0, k.deregistered) + whole_write(0, 0); });
   denied("a read past the end",
          [](const Keys& k) { return Keys::bind(0, k.all) + read(0, 1, granted_size); });
   denied("a read that wraps",
@@ -215,7 +242,7 @@ class Attack {
     // Nothing is asked before the endpoint is up, and elsewhere than on tcp it never will be.
     if (one.asked && speaks_engine_) ask(endpoint);
     (void)peer.main.send(one.say(keys_));
-    const auto all = victim_.loop.far.until_ended(endpoint, 5s);
+    const auto all = until_over(endpoint);
     const Status ended = all.back().status;
     CHECK(!speaks_engine_ || ended == one.cause)
         << one.what << " ended it as " << weft::to_string(ended) << ": " << endpoint.describe_end();
@@ -252,6 +279,17 @@ class Attack {
       endpoint.wait_up(patience);
     }
     return endpoint;
+  }
+
+  // An endpoint that never was up has no end to report, but an outcome.
+  std::vector<weft::Completion> until_over(const weft::Endpoint& endpoint) {
+    Completions& completions = victim_.loop.far;
+    if (speaks_engine_) return completions.until_ended(endpoint, 5s);
+    std::vector<weft::Completion> all;
+    for (std::size_t i = 0; i < receives; ++i)
+      all.push_back(completions.next_of(Operation::receive, endpoint, 5s));
+    all.push_back(completions.next_of(Operation::connect, endpoint, 5s));
+    return all;
   }
 
   void ask(weft::Endpoint& endpoint) {
