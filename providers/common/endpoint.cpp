@@ -10,23 +10,6 @@
 
 namespace weft::engine {
 
-void EngineBlob::encode(std::span<std::byte, size> out) const noexcept {
-  std::byte* at = wire::store(out.data(), std::uint64_t{1});  // version
-  at = wire::store(at, window);
-  wire::store(at, std::uint64_t{shared_receives ? 1U : 0U});
-}
-
-std::optional<EngineBlob> EngineBlob::decode(std::span<const std::byte> bytes) noexcept {
-  constexpr std::uint64_t most_window = std::uint64_t{1} << 30;
-  if (bytes.size() != size || wire::load<std::uint64_t>(bytes.data()) != 1) return std::nullopt;
-  EngineBlob blob;
-  blob.window = wire::load<std::uint64_t>(bytes.data() + 8);
-  const auto shared = wire::load<std::uint64_t>(bytes.data() + 16);
-  if (blob.window > most_window || shared > 1) return std::nullopt;
-  blob.shared_receives = shared == 1;
-  return blob;
-}
-
 namespace {
 
 constexpr std::uint32_t shared_places =
@@ -52,6 +35,7 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
       limits_(context.limits()),
       reads_(context.options().max_outstanding_reads),
       answers_(context.options().max_outstanding_reads) {
+  may_come_.window = context.options().window;
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
   limits_.max_inline = inline_limit_;
@@ -93,9 +77,9 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   limits_.max_outstanding_reads = std::clamp(limits_.max_outstanding_reads, std::uint32_t{1}, most_reads);
   sends_.shrink_depth(std::max(limits_.send_depth, std::uint32_t{1}));
   // Slots of unsignalled one-sided operations come back in quarters of the depth (CMP-2).
-  acknowledge_every_ = std::max(sends_.depth() / 4, std::uint32_t{1});
+  may_send_.ask_every = std::max(sends_.depth() / 4, std::uint32_t{1});
   if (shared_ == nullptr) receives_.shrink_depth(std::max(limits_.receive_depth, std::uint32_t{1}));
-  peer_window_ = blob->window;
+  may_send_.window = blob->window;
   peer_shares_receives_ = blob->shared_receives;
   return true;
 }
@@ -187,7 +171,7 @@ void Endpoint::path_broken(std::int32_t native_code, std::string_view text) noex
 void Endpoint::end_if_unreachable() noexcept {
   if (!pending_end_ || moving() || state_ == State::ended) return;
   const bool torn = arriving_ == Transfer::Kind::message || arriving_ == Transfer::Kind::stored_message;
-  if (messages_arrived_ - (torn ? 1 : 0) < pending_end_->messages) end_now(*pending_end_);
+  if (may_come_.messages_arrived - (torn ? 1 : 0) < pending_end_->messages) end_now(*pending_end_);
 }
 
 void Endpoint::drain() noexcept {
@@ -201,7 +185,7 @@ void Endpoint::drain() noexcept {
 void Endpoint::end(const provider::EndOrder& order) noexcept {
   const HelperEntry entry(group_.gate());
   if (state_ == State::ended) return;
-  if (order.after_messages && messages_matched_ < order.messages && was_up_) {
+  if (order.after_messages && may_come_.messages_matched < order.messages && was_up_) {
     pending_end_ = order;
     end_if_unreachable();
     return;

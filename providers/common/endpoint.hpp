@@ -18,11 +18,13 @@
 #include <string_view>
 #include <vector>
 
+#include "credit.hpp"
+#include "engine_blob.hpp"
 #include "group.hpp"
 #include "records.hpp"
 #include "regions.hpp"
 #include "segments.hpp"
-#include "unexpected.hpp"
+#include "transfer.hpp"
 #include "weft/provider/endpoint.hpp"
 #include "wire.hpp"
 
@@ -30,16 +32,6 @@ namespace weft::engine {
 
 class Context;
 class SharedReceives;
-
-// What one endpoint's engine tells the peer's in its blob.
-struct EngineBlob {
-  static constexpr std::size_t size = 24;
-  std::uint64_t window = 0;  // bytes of messages without a receive that this side keeps
-  bool shared_receives = false;
-
-  void encode(std::span<std::byte, size> out) const noexcept;
-  [[nodiscard]] static std::optional<EngineBlob> decode(std::span<const std::byte> bytes) noexcept;
-};
 
 class Endpoint : public provider::Endpoint {
  public:
@@ -155,33 +147,6 @@ class Endpoint : public provider::Endpoint {
     ended
   };
 
-  // One operation or answer whose payload is arriving.
-  struct Transfer {
-    enum class Kind : std::uint8_t { none, message, stored_message, write, notified_write };
-    Sink sink;
-    std::uint64_t left = 0;  // payload bytes of the whole operation still to come
-    std::uint64_t total = 0;
-    std::uint32_t immediate = 0;
-    bool has_immediate = false;
-    bool charged = false;
-    bool acknowledge = false;
-  };
-
-  // An answer this side owes: bytes of a region, or a value.
-  struct Answer {
-    Piece piece;
-    std::uint64_t value = 0;
-    bool atomic = false;
-  };
-
-  struct Import {
-    std::uint64_t token = 0;
-    std::uint64_t length = 0;
-    Access access = Access::none;
-    std::uint32_t misalignment = 0;
-    bool released = false;
-  };
-
   // Entries handed out from this endpoint's records instead of the queue's ring.
   class SendReports final : public Reporter {
    public:
@@ -245,33 +210,13 @@ class Endpoint : public provider::Endpoint {
   bool frame_small_message(Outgoing& out, SendRecord& record) noexcept;
   bool frame_small_write(Outgoing& out, SendRecord& record) noexcept;
   void write_small_write(Outgoing& out, SendRecord& record) noexcept;
-  enum class Leave : std::uint8_t { not_yet, granted, charged };
-  // By what the peer granted, or on the window for early messages (OPS-3).
-  [[nodiscard]] Leave message_may_leave(std::uint64_t stored_length) noexcept {
-    if (messages_framed_ < granted_by_peer_) [[likely]]
-      return Leave::granted;
-    // A peer that just granted many receives is busy taking messages and will grant more: coming early would
-    // only cost it a copy.
-    if (granted_in_bulk_) return Leave::not_yet;
-    const std::uint64_t charge = Unexpected::charge(stored_length);
-    if (charged_ - returned_by_peer_ + charge > peer_window_) return Leave::not_yet;
-    charged_ += charge;
-    return Leave::charged;
-  }
   void write_small_message(Outgoing& out, const std::byte* bytes, std::size_t length, std::uint8_t flags,
                            std::uint32_t immediate) noexcept;
   bool frame_unrecorded(Outgoing& out, const WorkRequest& request, const Piece& piece) noexcept;
   void post_small(const WorkRequest* requests, std::size_t count, PostResult& result) noexcept;
   bool send_framed(Outgoing& out) noexcept;
-  // Completing this operation, or getting its slot back, takes an acknowledgement of it or of what is before
-  // it.
-  [[nodiscard]] bool wants_acknowledgement(const SendRecord& record) noexcept {
-    const bool one_sided = record.operation != Operation::send;
-    if (!one_sided && requests_framed_ == acknowledged_by_peer_) return false;
-    const bool wanted = !has(record.flags, Flags::unsignalled) || record.operation == Operation::flush ||
-                        ++unacknowledged_ >= acknowledge_every_ || state_ == State::closing;
-    if (wanted) unacknowledged_ = 0;
-    return wanted;
+  [[nodiscard]] bool asks(const SendRecord& record) noexcept {
+    return may_send_.asks(record.operation, record.flags, state_ == State::closing);
   }
   [[nodiscard]] bool may_start(SendRecord& record) noexcept;
   [[nodiscard]] bool write_may_leave() noexcept;
@@ -281,28 +226,13 @@ class Endpoint : public provider::Endpoint {
                             std::uint32_t length, bool copied) noexcept;
   void retire() noexcept;
   void complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept;
-  // An update should leave by itself: the peer may be waiting for it, or will be soon.
-  [[nodiscard]] bool update_due() const noexcept { return untold() && (tell_now_ || peer_runs_dry()); }
-  [[nodiscard]] bool peer_runs_dry() const noexcept;
-  [[nodiscard]] bool owes_half() const noexcept {
-    return granted_ - granted_told_ >= (std::uint64_t{receives_.depth()} + 1) / 2;
-  }
-  // It may ride along with something that leaves anyway. Operations done that the peer did not ask about are
-  // worth that now and then: to it they are slots, and it asks before they run out.
-  [[nodiscard]] bool anything_to_say() const noexcept {
-    constexpr std::uint32_t many_done = 16;
-    return granted_ - granted_told_ > receives_.depth() / 8 ||
-           requests_done_ - requests_done_told_ >= many_done || returned_ != returned_told_;
-  }
-  [[nodiscard]] bool untold() const noexcept {
-    return granted_ != granted_told_ || requests_done_ != requests_done_told_ || returned_ != returned_told_;
-  }
-  // Fresh receives alone can wait for ever: the peer still has others, else the update would be due.
-  [[nodiscard]] bool awaited() const noexcept {
-    return requests_done_ != requests_done_told_ || returned_ != returned_told_;
+  // An update should leave by itself.
+  [[nodiscard]] bool update_due() const noexcept {
+    return may_come_.untold() &&
+           (may_come_.tell_now || may_come_.peer_runs_dry(shared_ != nullptr ? 1 : receives_.depth()));
   }
   void note_untold() noexcept {
-    if (holds_back_ || !awaited()) return;
+    if (holds_back_ || !may_come_.awaited()) return;
     holds_back_ = true;
     group_.note_held_back(*this);
   }
@@ -331,11 +261,6 @@ class Endpoint : public provider::Endpoint {
   bool on_bind(const wire::Header& header, const wire::BindExtension& extension) noexcept;
   bool finish_frame() noexcept;
   bool finish_operation() noexcept;
-  // A one-sided operation of the peer is done; it hears of it with the next update.
-  void carried_out(bool acknowledge) noexcept {
-    ++requests_done_;
-    if (acknowledge) tell_now_ = true;
-  }
   [[nodiscard]] const RegionEntry* accessible(std::uint32_t slot, std::uint64_t offset, std::uint64_t length,
                                               Access needed) const noexcept {
     if (slot >= bindings_.size()) return nullptr;
@@ -401,9 +326,6 @@ class Endpoint : public provider::Endpoint {
   const bool strict_sends_;  // see provider::StrictSwitches
   const bool strict_writes_;
   bool release_writes_ = false;
-  bool announced_ = false;        // the message at the head of what is to be framed was announced
-  bool granted_in_bulk_ = false;  // by the peer's last update
-  bool tell_now_ = false;
   bool peer_announced_ = false;
   bool holds_back_ = false;       // in the group's list
   bool is_due_ = false;           // in the group's other list
@@ -417,16 +339,8 @@ class Endpoint : public provider::Endpoint {
   std::uint64_t stream_framed_ = 0;  // bytes framed since the start
   std::uint64_t stream_sent_ = 0;    // bytes the transport took
   std::unique_ptr<Outgoing> kept_;   // framed, not yet taken
-  std::uint64_t messages_framed_ = 0;
-  std::uint64_t granted_by_peer_ = 0;
-  std::uint64_t messages_matched_ = 0;
-  std::uint64_t messages_arrived_ = 0;
-  std::uint64_t granted_ = 0;
-  std::uint64_t granted_told_ = 0;
-  std::uint64_t returned_ = 0;
-  std::uint64_t returned_told_ = 0;
-  std::uint32_t requests_done_ = 0;
-  std::uint32_t requests_done_told_ = 0;
+  SendCredit may_send_;
+  ReceiveCredit may_come_;
   std::uint32_t answers_head_ = 0;
   std::uint32_t answers_tail_ = 0;
   std::unique_ptr<Unexpected> stored_;
@@ -439,16 +353,9 @@ class Endpoint : public provider::Endpoint {
   Limits limits_;
 
   // ---- send side
-  std::uint64_t framed_bytes_ = 0;     // of the payload of the record being framed
-  std::uint32_t requests_framed_ = 0;  // one-sided operations
-  std::uint32_t acknowledged_by_peer_ = 0;
-  std::uint64_t peer_window_ = 0;
-  std::uint64_t charged_ = 0;
-  std::uint64_t returned_by_peer_ = 0;
+  std::uint64_t framed_bytes_ = 0;  // of the payload of the record being framed
   bool peer_shares_receives_ = false;
-  std::uint32_t acknowledge_every_ = 1;  // at the latest, so that slots come back
-  std::uint32_t unacknowledged_ = 0;     // framed since an acknowledgement was asked for
-  std::vector<std::uint64_t> reads_;     // ring of positions of open reads and atomics
+  std::vector<std::uint64_t> reads_;  // ring of positions of open reads and atomics
   std::uint32_t reads_head_ = 0;
   std::uint32_t reads_tail_ = 0;
   std::vector<std::uint64_t> answered_from_;  // regions whose bytes the last transmission refers to

@@ -24,7 +24,7 @@ bool Endpoint::break_protocol(std::string_view what) noexcept {
 
 bool Endpoint::refuse_access(std::string_view what) noexcept {
   // The peer's operation at fault, by its number; so the peer finds its record (ERR-2).
-  fail(Status::remote_access_error, requests_done_ + std::uint64_t{1}, 0, what);
+  fail(Status::remote_access_error, may_come_.requests_done + std::uint64_t{1}, 0, what);
   return false;
 }
 
@@ -150,19 +150,19 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
       match_waiting();
       return moving();
     case wire::Type::flush:
-      carried_out((header.flags & wire::acknowledge) != 0);
+      may_come_.carried_out((header.flags & wire::acknowledge) != 0);
       return true;
     case wire::Type::close:
       if (peer_closed_) return break_protocol("the peer closed twice");
       peer_closed_ = true;
-      tell_now_ = true;
+      may_come_.tell_now = true;
       add_control(wire::Type::close_ack, 0);
       return true;
     case wire::Type::close_ack:
       if (!close_sent_ || close_answered_)
         return break_protocol("the peer acknowledged a close that was not sent");
       close_answered_ = true;
-      events_->drained(messages_framed_);
+      events_->drained(may_send_.messages_framed);
       return true;
   }
   return break_protocol("the peer sent a frame of an unknown type");
@@ -189,7 +189,7 @@ bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension&
   operation_.charged = (header.flags & wire::charged) != 0;
   operation_.acknowledge = (header.flags & wire::acknowledge) != 0;
   arriving_ = Transfer::Kind::message;
-  if (operation_.acknowledge) tell_now_ = true;
+  if (operation_.acknowledge) may_come_.tell_now = true;
   return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length);
 }
 
@@ -233,7 +233,7 @@ bool Endpoint::begin_read(const wire::Header& header, const wire::AccessExtensio
     answer.piece = {region->address + header.word, extension.total, region->token.load()};
   }
   answers_[answers_tail_++ & (answers_.size() - 1)] = answer;
-  carried_out(false);
+  may_come_.carried_out(false);
   return true;
 }
 
@@ -270,7 +270,7 @@ bool Endpoint::on_atomic(const wire::Header& header, const wire::AtomicExtension
     answer.value = value.fetch_add(extension.operand);
   }
   answers_[answers_tail_++ & (answers_.size() - 1)] = answer;
-  carried_out(false);
+  may_come_.carried_out(false);
   return true;
 }
 
@@ -287,20 +287,8 @@ bool Endpoint::on_atomic_data(const wire::Header& header) noexcept {
 }
 
 bool Endpoint::on_update(const wire::Header& header, const wire::UpdateExtension& extension) noexcept {
-  // Counts only grow, and by no more than can be outstanding.
-  constexpr std::uint64_t most_grants = 1U << 17;
-  if (extension.zero != 0 || extension.granted < granted_by_peer_ ||
-      extension.granted > messages_framed_ + most_grants ||
-      extension.acknowledged - acknowledged_by_peer_ > requests_framed_ - acknowledged_by_peer_ ||
-      header.word < returned_by_peer_ || header.word > charged_) {
+  if (!may_send_.take_update(header.word, extension))
     return break_protocol("the peer granted or acknowledged what cannot be");
-  }
-  constexpr std::uint64_t many_grants = 32;
-  if (extension.granted != granted_by_peer_)
-    granted_in_bulk_ = extension.granted - granted_by_peer_ >= many_grants;
-  granted_by_peer_ = extension.granted;
-  acknowledged_by_peer_ = extension.acknowledged;
-  returned_by_peer_ = header.word;
   return true;
 }
 
@@ -340,7 +328,7 @@ bool Endpoint::finish_operation() noexcept {
       return match_stored();
     case Transfer::Kind::notified_write: {
       // The notification takes a receive as a message does; its bytes are already in place (OPS-4).
-      carried_out(operation_.acknowledge);
+      may_come_.carried_out(operation_.acknowledge);
       const std::uint64_t total = operation_.total;
       if (!begin_message(0, operation_.charged)) return false;
       if (arriving_ == Transfer::Kind::stored_message) {
@@ -353,7 +341,7 @@ bool Endpoint::finish_operation() noexcept {
       return moving();
     }
     case Transfer::Kind::write:
-      carried_out(operation_.acknowledge);
+      may_come_.carried_out(operation_.acknowledge);
       return true;
     default:
       return true;

@@ -18,12 +18,12 @@ bool Endpoint::receive_ready() noexcept {
 
 // A message of `total` bytes begins: straight into its receive, or into the window when it came early.
 bool Endpoint::begin_message(std::uint64_t total, bool charged) noexcept {
-  ++messages_arrived_;
+  ++may_come_.messages_arrived;
   peer_announced_ = false;  // it came, granted or not
   if ((stored_ == nullptr || stored_->empty()) && receive_ready()) {
     ReceiveRecord& record = receives_.front();
     if (total > record.capacity) return fail_truncated(total);
-    if (charged) returned_ += Unexpected::charge(total);
+    if (charged) may_come_.returned += Unexpected::charge(total);
     operation_.sink.start(record.pieces());
     return true;
   }
@@ -66,7 +66,7 @@ bool Endpoint::match_stored() noexcept {
     const Pieces from = stored_->front_pieces();
     for (std::uint32_t i = 0; i < from.count; ++i) sink.put(from.first[i].address, from.first[i].length);
     const Unexpected::Message taken = message;
-    returned_ += stored_->pop();
+    may_come_.returned += stored_->pop();
     complete_receive(taken.length, taken.has_immediate, taken.immediate);
     if (state_ == State::ended) return false;
   }
@@ -79,8 +79,8 @@ void Endpoint::match_waiting() noexcept {
   if (!match_stored()) return;
   if (peer_announced_ && (stored_ == nullptr || stored_->empty())) {
     if (receive_ready()) {
-      granted_ = messages_arrived_ + 1;
-      tell_now_ = true;
+      may_come_.granted = may_come_.messages_arrived + 1;
+      may_come_.tell_now = true;
     } else if (shared_ != nullptr) {
       shared_->wait(*this);
     }
@@ -106,8 +106,8 @@ void Endpoint::complete_receive(std::uint64_t bytes, bool has_immediate, std::ui
 }
 
 void Endpoint::message_matched() noexcept {
-  ++messages_matched_;
-  if (pending_end_ && messages_matched_ >= pending_end_->messages) end_now(*pending_end_);
+  ++may_come_.messages_matched;
+  if (pending_end_ && may_come_.messages_matched >= pending_end_->messages) end_now(*pending_end_);
 }
 
 // The receive at the front is at fault; end() gives it its status (ERR-1). The peer learns which message it
@@ -123,7 +123,7 @@ bool Endpoint::fail_truncated(std::uint64_t length) noexcept {
   const int written = std::snprintf(
       text.data(), text.size(), "a message of %llu bytes met a receive of %llu bytes",
       static_cast<unsigned long long>(length), static_cast<unsigned long long>(receives_.front().capacity));
-  fail(Status::truncated, messages_matched_ + 1, 0,
+  fail(Status::truncated, may_come_.messages_matched + 1, 0,
        std::string_view(text.data(), written > 0 ? static_cast<std::size_t>(written) : 0));
   return false;
 }

@@ -47,7 +47,7 @@ void Endpoint::push_output() noexcept {
     if (records_first_) frame_records(out);
     frame_answers(out);
     if (!records_first_) frame_records(out);
-    if (update_due() || (out.total() != 0 && anything_to_say())) frame_update(out);
+    if (update_due() || (out.total() != 0 && may_come_.worth_a_ride(receives_.depth()))) frame_update(out);
     if (out.total() == 0) {
       if (control_.empty()) break;
       continue;  // something to announce came up while framing
@@ -101,28 +101,10 @@ void Endpoint::frame_control(Outgoing& out) noexcept {
   control_.erase(control_.begin(), control_.begin() + static_cast<std::ptrdiff_t>(done));
 }
 
-// By what the peer holds of grants and window.
-bool Endpoint::peer_runs_dry() const noexcept {
-  const std::uint64_t grants = granted_ - granted_told_;
-  if (grants != 0) {
-    // Grants the peer still has; negative when it uses the window.
-    const auto left = static_cast<std::int64_t>(granted_told_ - messages_arrived_);
-    const std::uint32_t depth = shared_ != nullptr ? 1 : receives_.depth();
-    if (grants >= (depth + 1) / 2 || left <= static_cast<std::int64_t>(depth / 8)) return true;
-  }
-  return returned_ - returned_told_ >= context_.options().window / 4;
-}
-
 void Endpoint::frame_update(Outgoing& out) noexcept {
   constexpr std::size_t length = wire::header_size(static_cast<std::uint8_t>(wire::Type::update));
   if (!out.has_room(length)) return;
-  std::byte* at = out.copy_in(length);
-  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::update), 0, 0, 0, returned_});
-  wire::store(at, wire::UpdateExtension{granted_, requests_done_, 0});
-  granted_told_ = granted_;
-  requests_done_told_ = requests_done_;
-  returned_told_ = returned_;
-  tell_now_ = false;
+  may_come_.store_update(out.copy_in(length));
   Counts::add(group_.counts().updates);
 }
 
@@ -135,7 +117,7 @@ void Endpoint::send_due() noexcept {
 void Endpoint::send_held_back() noexcept {
   holds_back_ = false;
   if (!moving()) return;
-  tell_now_ = true;
+  may_come_.tell_now = true;
   release_writes_ = true;
   push_output();
   release_writes_ = false;
@@ -179,12 +161,12 @@ bool Endpoint::may_start(SendRecord& record) noexcept {
   switch (record.operation) {
     case Operation::send:
     case Operation::write_with_immediate: {
-      const auto leave = message_may_leave(record.operation == Operation::send ? record.length : 0);
-      record.answered = leave == Leave::charged;  // kept here until it is framed
-      record.operand = record.answered ? charged_ : 0;
-      if (leave != Leave::not_yet) return true;
-      if (peer_shares_receives_ && !announced_) {
-        announced_ = true;
+      const auto leave = may_send_.take(record.operation == Operation::send ? record.length : 0);
+      record.answered = leave == SendCredit::Leave::charged;  // kept here until it is framed
+      record.operand = record.answered ? may_send_.charged : 0;
+      if (leave != SendCredit::Leave::not_yet) return true;
+      if (peer_shares_receives_ && !may_send_.announced) {
+        may_send_.announced = true;
         // Cannot throw: the vector keeps the room of earlier announcements, at most one is in it.
         add_control(wire::Type::announce, record.length);
       }
@@ -209,20 +191,20 @@ void Endpoint::frame_start(Outgoing& out, SendRecord& record, std::uint32_t payl
   const bool message =
       record.operation == Operation::send || record.operation == Operation::write_with_immediate;
   if (message) {
-    ++messages_framed_;
-    announced_ = false;
+    ++may_send_.messages_framed;
+    may_send_.announced = false;
     if (record.answered) header.flags |= wire::charged;
     record.answered = false;
   }
-  if (wants_acknowledgement(record)) header.flags |= wire::acknowledge;
+  if (asks(record)) header.flags |= wire::acknowledge;
   if (record.operation == Operation::send) {
-    record.number = static_cast<std::uint32_t>(messages_framed_);
+    record.number = static_cast<std::uint32_t>(may_send_.messages_framed);
     if (has(record.flags, Flags::with_immediate)) header.flags |= wire::immediate;
     at = wire::store(at, header);
     wire::store(at, wire::SendExtension{record.immediate, 0});
     return;
   }
-  record.number = ++requests_framed_;
+  record.number = ++may_send_.requests_framed;
   header.word = record.remote_offset;
   switch (type) {
     case wire::Type::atomic: {
@@ -343,7 +325,7 @@ void Endpoint::retire() noexcept {
         if (!record.answered) return;
         break;
       default:
-        if (!reached(acknowledged_by_peer_, record.number) && !close_answered_) return;
+        if (!reached(may_send_.acknowledged, record.number) && !close_answered_) return;
         if (record.stream_end > stream_sent_) return;
         if (strict_sends_ && record.operation == Operation::write_with_immediate &&
             !receive_was_there(record))

@@ -165,8 +165,8 @@ Status Endpoint::take_receive(const ReceiveRequest& request) noexcept {
 // A peer without grants left hears of new ones at once, unless the program has entries to take: then it will
 // post again soon, and one update does for all of it.
 void Endpoint::tell_soon() noexcept {
-  const bool is_dry = granted_told_ <= messages_arrived_;
-  if (tell_now_ || (is_dry && (!group_.has_entries() || owes_half()))) {
+  const bool is_dry = may_come_.granted_told <= may_come_.messages_arrived;
+  if (may_come_.tell_now || (is_dry && (!group_.has_entries() || may_come_.owes_half(receives_.depth())))) {
     push_output();
   } else if (!is_dry && !is_due_) {
     is_due_ = true;
@@ -189,7 +189,7 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
     result.status = take_receive(requests[result.accepted]);
     if (result.status != Status::ok) break;
     ++receives_.tail;
-    ++granted_;
+    ++may_come_.granted;
   }
   if (result.accepted != 0 && state_ != State::preparing) {
     if (stored_ != nullptr) match_waiting();

@@ -11,8 +11,8 @@ namespace weft::engine {
 // A whole message in one frame, copied.
 void Endpoint::write_small_message(Outgoing& out, const std::byte* bytes, std::size_t length,
                                    std::uint8_t flags, std::uint32_t immediate) noexcept {
-  ++messages_framed_;
-  announced_ = false;
+  ++may_send_.messages_framed;
+  may_send_.announced = false;
   std::byte* at = out.copy_in(small_header + length);
   at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::whole_send), flags, 0,
                                     static_cast<std::uint32_t>(length), immediate});
@@ -24,18 +24,18 @@ bool Endpoint::frame_small_message(Outgoing& out, SendRecord& record) noexcept {
   if (!out.has_room(small_header + record.length) || !may_start(record)) return false;
   std::uint8_t flags = record.answered ? wire::charged : std::uint8_t{0};
   if (has(record.flags, Flags::with_immediate)) flags |= wire::immediate;
-  if (wants_acknowledgement(record)) flags |= wire::acknowledge;
+  if (asks(record)) flags |= wire::acknowledge;
   record.answered = false;
   write_small_message(out, record.piece.address, record.length, flags, record.immediate);
-  record.number = static_cast<std::uint32_t>(messages_framed_);
+  record.number = static_cast<std::uint32_t>(may_send_.messages_framed);
   record.stream_end = stream_framed_ + out.total();
   ++framing_;
   return true;
 }
 
 inline void Endpoint::write_small_write(Outgoing& out, SendRecord& record) noexcept {
-  const std::uint8_t flags = wants_acknowledgement(record) ? wire::acknowledge : std::uint8_t{0};
-  record.number = ++requests_framed_;
+  const std::uint8_t flags = asks(record) ? wire::acknowledge : std::uint8_t{0};
+  record.number = ++may_send_.requests_framed;
   std::byte* at = out.copy_in(small_header + record.length);
   at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::whole_write), flags,
                                     static_cast<std::uint16_t>(record.slot),
@@ -90,7 +90,7 @@ void Endpoint::post_small(const WorkRequest* requests, std::size_t count, PostRe
     }
   }
   if (out.total() == 0) return;
-  if (anything_to_say()) frame_update(out);
+  if (may_come_.worth_a_ride(receives_.depth())) frame_update(out);
   if (send_framed(out) && retires) retire();
 }
 
@@ -130,9 +130,9 @@ inline SendRecord& Endpoint::record_small(const WorkRequest& request, const Piec
 // False: it may not leave yet.
 inline bool Endpoint::frame_unrecorded(Outgoing& out, const WorkRequest& request,
                                        const Piece& piece) noexcept {
-  const auto leave = message_may_leave(piece.length);
-  if (leave == Leave::not_yet) return false;
-  std::uint8_t flags = leave == Leave::charged ? wire::charged : std::uint8_t{0};
+  const auto leave = may_send_.take(piece.length);
+  if (leave == SendCredit::Leave::not_yet) return false;
+  std::uint8_t flags = leave == SendCredit::Leave::charged ? wire::charged : std::uint8_t{0};
   if (has(request.flags, Flags::with_immediate)) flags |= wire::immediate;
   write_small_message(out, piece.address, piece.length, flags, request.immediate);
   if (!has(request.flags, Flags::unsignalled)) {
@@ -188,8 +188,8 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
     return 0;
   }
   if ((header.flags & (wire::charged | wire::acknowledge)) != 0) [[unlikely]] {
-    if ((header.flags & wire::charged) != 0) returned_ += Unexpected::charge(header.length);
-    if ((header.flags & wire::acknowledge) != 0) tell_now_ = true;
+    if ((header.flags & wire::charged) != 0) may_come_.returned += Unexpected::charge(header.length);
+    if ((header.flags & wire::acknowledge) != 0) may_come_.tell_now = true;
   }
   if (header.length != 0) std::memcpy(record.piece.address, frame + small_header, header.length);
   group_.push_filled([&](Completion& entry) {
@@ -200,8 +200,8 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
     }
   });
   ++receives_.head;
-  ++messages_arrived_;
-  ++messages_matched_;
+  ++may_come_.messages_arrived;
+  ++may_come_.messages_matched;
   peer_announced_ = false;
   return size;
 }
@@ -219,7 +219,7 @@ inline std::size_t Endpoint::take_small_write(const std::byte* frame, std::size_
     const ProgramMemoryAccess unjudged;
     std::memcpy(region->address + header.word, frame + small_header, header.length);
   }
-  carried_out((header.flags & wire::acknowledge) != 0);
+  may_come_.carried_out((header.flags & wire::acknowledge) != 0);
   return size;
 }
 

@@ -8,7 +8,7 @@ namespace weft::engine {
 // A message that left by a grant had its receive. One that used the window has met its receive when the
 // window has got its room back; `operand`, which messages do not need, is the count at which it has.
 bool Endpoint::receive_was_there(const SendRecord& record) const noexcept {
-  return record.operand == 0 || returned_by_peer_ >= record.operand;
+  return record.operand == 0 || may_send_.returned >= record.operand;
 }
 
 // A plain write stays here until something that is ordered behind it wants to leave, or until the helper's
