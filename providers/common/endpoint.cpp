@@ -178,6 +178,8 @@ void Endpoint::drain() noexcept {
   const HelperEntry entry(group_.gate());
   if (state_ != State::up) return;
   state_ = State::closing;
+  drains_ = true;
+  group_.drain_begins();
   push_output();
   retire();
 }
@@ -196,6 +198,8 @@ void Endpoint::end(const provider::EndOrder& order) noexcept {
 // From here the records are handed out as they are, by the two reporters (ERR-2, ERR-7).
 void Endpoint::end_now(const provider::EndOrder& order) noexcept {
   if (state_ == State::ended) return;
+  if (drains_) group_.drain_ends();
+  drains_ = false;
   // A copy: the order may be the pending one.
   last_order_ = order;
   pending_end_.reset();

@@ -363,6 +363,7 @@ class Endpoint : public provider::Endpoint {
   bool close_sent_ = false;
   bool close_answered_ = false;
   bool peer_closed_ = false;
+  bool drains_ = false;
 
   // ---- receive side
   std::uint64_t announced_length_ = 0;

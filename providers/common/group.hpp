@@ -141,7 +141,20 @@ class Group : public Queue {
   void part(SharedReceives& receives) noexcept { std::erase(shared_, &receives); }
   [[nodiscard]] const std::vector<SharedReceives*>& shared_receives() const noexcept { return shared_; }
 
+  // Endpoints that close and wait for their peers: the program has often done all it does, so the helper
+  // drives them without waiting to see whether it stays away.
+  void drain_begins() noexcept {
+    draining_.store(draining_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    want_helper_soon();
+  }
+  void drain_ends() noexcept {
+    draining_.store(draining_.load(std::memory_order_relaxed) - 1, std::memory_order_relaxed);
+  }
+  [[nodiscard]] bool drains() const noexcept { return draining_.load(std::memory_order_relaxed) != 0; }
+
  protected:
+  // As below, even if the helper would look by itself in a while.
+  virtual void want_helper_soon() noexcept { want_helper(); }
   // Something waits for a later step: if the helper sleeps without a limit, it must be told.
   virtual void want_helper() noexcept = 0;
 
@@ -153,6 +166,7 @@ class Group : public Queue {
   std::unique_ptr<std::byte[]> scratch_;
   SpillPool spills_;
   Counts counts_;
+  std::atomic<std::uint32_t> draining_{0};  // written with the gate held
   std::vector<Endpoint*> members_;
   std::vector<Endpoint*> held_back_;
   std::vector<Endpoint*> due_;

@@ -18,6 +18,7 @@ constexpr auto look_again = 10ms;  // how soon the helper notices that a program
 constexpr auto look_at_sleeper =
     40ms;  // a program asleep on its descriptor wakes by itself; this is for what is held back
 constexpr auto look_at_stuck = 2ms;
+constexpr auto look_at_draining = 1ms;
 
 }  // namespace
 
@@ -63,6 +64,9 @@ void HelpedContext::forget(HelpedQueue& queue) noexcept {
 HelpedContext::Clock::time_point HelpedContext::look_at(HelpedQueue& queue, Clock::time_point now) noexcept {
   HelpedQueue::Watch& watch = queue.helper_notes();
   const std::uint64_t activity = queue.activity();
+  // A program that closes has often done all it does.
+  const bool drains = queue.drains();
+  const auto soon = drains ? look_at_draining : look_again;
   if (activity != watch.seen_activity) {
     watch.seen_activity = activity;
     watch.quiet_rounds = 0;
@@ -71,12 +75,12 @@ HelpedContext::Clock::time_point HelpedContext::look_at(HelpedQueue& queue, Cloc
       watch.away = false;
     }
     queue.set_tick();
-    return now + (queue.stuck() ? look_at_stuck : look_again);
+    return now + (queue.stuck() ? look_at_stuck : soon);
   }
   // A program asleep on its descriptor wakes by itself: at first only what is held back is sent. If it stays
   // away nevertheless the helper drives, and after a while sleeps on the same descriptor.
   constexpr int rounds_to_sleep = 25;
-  if (queue.armed() && ++watch.quiet_rounds < rounds_to_sleep) {
+  if (!drains && queue.armed() && ++watch.quiet_rounds < rounds_to_sleep) {
     if (watch.quiet_rounds > 1 || queue.stuck() || queue.unprepared()) queue.drive_for_absent();
     queue.send_held_back();
     return now + (queue.stuck() ? look_at_stuck : look_at_sleeper);
@@ -92,7 +96,7 @@ HelpedContext::Clock::time_point HelpedContext::look_at(HelpedQueue& queue, Cloc
   const bool more = queue.send_held_back();
   if (watch.away && driven && !more && queue.may_sleep()) return Clock::time_point::max();
   queue.set_helper_sleeps(false);
-  return now + (queue.stuck() ? look_at_stuck : look_again);
+  return now + (queue.stuck() ? look_at_stuck : soon);
 }
 
 HelpedContext::Clock::time_point HelpedContext::service(Clock::time_point now) noexcept {

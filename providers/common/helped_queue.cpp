@@ -36,6 +36,11 @@ void HelpedQueue::want_helper() noexcept {
   context_.request_service();
 }
 
+void HelpedQueue::want_helper_soon() noexcept {
+  helper_sleeps_.store(false, std::memory_order_relaxed);
+  context_.request_service();
+}
+
 void HelpedQueue::driven_by(HelpedQueue& other) {
   {
     const HelperEntry entry(gate());

@@ -56,6 +56,7 @@ class HelpedQueue : public Group {
 
  protected:
   void want_helper() noexcept final;
+  void want_helper_soon() noexcept final;
   void leave_helper_alone() noexcept;
 
   // ---- what derives implements, with the gate held
