@@ -1,11 +1,38 @@
 #include "harness/options.hpp"
 
+#include <algorithm>
+#include <boost/algorithm/string.hpp>
 #include <boost/program_options.hpp>
 #include <iostream>
 #include <random>
 #include <stdexcept>
 
+#include "harness/rules.hpp"
+
 namespace conformance {
+
+namespace {
+
+// "ORD,CMP-1" means both; what means nothing is an error, lest a typing mistake passes as a run without
+// failures.
+void split_and_check_rules(std::vector<std::string>& rules) {
+  std::vector<std::string> split;
+  for (const std::string& given : rules) {
+    std::vector<std::string> parts;
+    boost::split(parts, given, boost::is_any_of(","));
+    split.insert(split.end(), parts.begin(), parts.end());
+  }
+  for (const std::string& wanted : split) {
+    const auto& known = contract_rules();
+    if (std::none_of(known.begin(), known.end(), [&](const auto& rule) { return is_meant(rule, wanted); }))
+      throw std::runtime_error(
+          "--rule is '" + wanted +
+          "', which is no rule (ORD-1) and no section (ORD) of the contract; --list names them");
+  }
+  rules = split;
+}
+
+}  // namespace
 
 bool parse_options(int argc, char** argv, Options& options) {
   namespace po = boost::program_options;
@@ -21,7 +48,7 @@ bool parse_options(int argc, char** argv, Options& options) {
   add("plugin", po::value(&options.plugins)->composing()->value_name("PATH"),
       "a provider's shared object outside the usual folders; its folder is added to WEFT_PROVIDER_PATH");
   add("rule", po::value(&options.rules)->composing()->value_name("RULE"),
-      "only this rule (ORD-1) or section (ORD); may be given several times");
+      "only this rule (ORD-1) or section (ORD), or several, separated by commas");
   add("threads", po::value(&threads)->default_value("safe")->value_name("safe|single|both"), "thread modes");
   add("quick", po::bool_switch(&options.quick), "the short form: every rule that has a test, in two minutes");
   add("long", po::bool_switch(&options.long_run), "also what takes minutes or much memory");
@@ -52,6 +79,7 @@ bool parse_options(int argc, char** argv, Options& options) {
   }
   if (options.jobs < 1 || options.jobs > 64) throw std::runtime_error("--jobs can be 1 to 64");
   if (options.quick && options.long_run) throw std::runtime_error("--quick and --long exclude each other");
+  split_and_check_rules(options.rules);
   options.safe = threads != "single";
   options.single = threads != "safe";
   if (!given.contains("seed")) options.seed = std::random_device{}();
