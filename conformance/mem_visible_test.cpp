@@ -105,6 +105,8 @@ CONFORMANCE_TEST(MEM, 6, running_out_of_descriptors_is_an_error_for_the_newcomer
   }
   CHECK_GE(failed, 1) << "nobody was told of the limit";
   CHECK(text.find("descriptor") != std::string::npos || text.find("NOFILE") != std::string::npos) << text;
+  CHECK(text.find(std::to_string(lowered.rlim_cur)) != std::string::npos)
+      << "the limit's value is not in: " << text;
   check_ping(loop);
   REQUIRE_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
   newcomers.clear();

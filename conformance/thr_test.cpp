@@ -172,5 +172,42 @@ CONFORMANCE_TEST(THR, 2, the_thread_mode_is_what_was_asked_for, alone) {
   }
 }
 
+// The helper thread is there in this mode too, although calling is without locks.
+CONFORMANCE_TEST(THR, 2, the_helper_serves_a_program_of_one_thread_that_stays_away, with_process) {
+  Peer peer = test.start_process_peer([](Test& t, Channel& control) {
+    weft::ContextOptions options = t.context_options();
+    options.thread_mode = weft::ThreadMode::single;
+    Side side;
+    side.context = weft::Context::open(options);
+    side.completions = Completions(side.context.create_completion_queue());
+    weft::ListenOptions listen;
+    listen.queue = side.completions.queue();
+    side.listener = side.context.listen(host_of(side.context) + ":0", listen);
+    side.endpoint = accept_one(side, control);
+    const GuardedBuffer memory(1 << 20);
+    memory.fill(t.seed());
+    weft::MemoryRegion region = side.region(memory, weft::Access::remote_read | weft::Access::remote_write);
+    give_key(control, region);
+    // From here on no call, until the other side has what it wants.
+    control.barrier(30s);
+    CHECK_EQ(memory.difference(t.seed() + 1), "");
+  });
+  Side side = connect_side(test, peer.control());
+  const GuardedBuffer buffer(1 << 20);
+  weft::MemoryRegion region = side.region(buffer);
+  const weft::RemoteMemory remote = side.take_key(peer.control());
+  pause(50ms);
+  REQUIRE_EQ(side.endpoint.read(region.whole(), remote.at(0), 1), Status::ok);
+  CHECK_EQ(side.completions.next_of(Operation::read, 5s).status, Status::ok);
+  CHECK_EQ(buffer.difference(test.seed()), "");
+  buffer.fill(test.seed() + 1);
+  REQUIRE_EQ(side.endpoint.write(region.whole(), remote.at(0), 2), Status::ok);
+  CHECK_EQ(side.completions.next_of(Operation::write, 5s).status, Status::ok);
+  REQUIRE_EQ(side.endpoint.flush(3), Status::ok);
+  CHECK_EQ(side.completions.next_of(Operation::flush, 5s).status, Status::ok);
+  peer.control().barrier();
+  peer.finish();
+}
+
 }  // namespace
 }  // namespace conformance

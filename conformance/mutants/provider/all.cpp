@@ -10,6 +10,8 @@ const std::vector<Mutant>& all_mutants() {
     add_ends(*list);
     add_memory(*list);
     add_progress_and_the_rest(*list);
+    add_core(*list);
+    add_from_the_contract(*list);
     return list;
   }();
   return *mutants;

@@ -26,6 +26,10 @@ struct Mutant {
   std::function<std::unique_ptr<Behaviour>()> make;
   std::vector<std::string> spares{};  // bystanders that it rightly breaks as well, by a part of their names
   std::uint64_t one_in = 1;
+  // Not the provider is wrong, but what the core gets from the C library: see mutants/beneath.
+  bool beneath = false;
+  // Written from the contract's text alone, before looking at the tests of its rule.
+  bool from_contract = false;
 };
 
 // All, in the order of the contract.
@@ -37,6 +41,8 @@ void add_order_and_completions(std::vector<Mutant>& mutants);
 void add_ends(std::vector<Mutant>& mutants);
 void add_memory(std::vector<Mutant>& mutants);
 void add_progress_and_the_rest(std::vector<Mutant>& mutants);
+void add_core(std::vector<Mutant>& mutants);
+void add_from_the_contract(std::vector<Mutant>& mutants);
 
 // For the tables.
 [[nodiscard]] inline auto entry(OnEntry::Edit edit) {

@@ -44,6 +44,8 @@ const char* to_text(Strength strength) {
   return "";
 }
 
+const char* origin(const Mutant& mutant) { return mutant.from_contract ? " (from the contract)" : ""; }
+
 class MutantTest : public testing::Test {
  public:
   MutantTest(const Mutant& mutant, const Tools& tools) : mutant_(mutant), tools_(tools) {}
@@ -64,7 +66,8 @@ int run(int argc, char** argv) {
   const bool all = options.contains("--all");
   if (options.contains("--list")) {
     for (const Mutant& mutant : all_mutants()) {
-      std::cout << mutant.rule << "  " << to_text(mutant.strength) << "  " << mutant.name << '\n';
+      std::cout << mutant.rule << "  " << to_text(mutant.strength) << "  " << mutant.name << origin(mutant)
+                << '\n';
     }
     return EXIT_SUCCESS;
   }
@@ -72,6 +75,7 @@ int run(int argc, char** argv) {
   Tools tools;
   tools.suite = (here / "weft-conformance").string();
   tools.plugin = WEFT_MUTANTS_PLUGIN;
+  tools.beneath = WEFT_MUTANTS_BENEATH;
   tools.folder =
       (std::filesystem::temp_directory_path() / ("weft-mutants-" + std::to_string(::getpid()))).string();
   tools.shows = options.contains("--show");
@@ -90,7 +94,7 @@ int run(int argc, char** argv) {
     if (verdict == verdicts().end()) continue;
     if (verdict->second.caught) ++caught;
     std::cout << (verdict->second.caught ? "caught    " : "SURVIVED  ") << mutant.rule << "  "
-              << to_text(mutant.strength) << "  " << mutant.name << "  "
+              << to_text(mutant.strength) << "  " << mutant.name << origin(mutant) << "  "
               << (verdict->second.caught ? verdict->second.by : verdict->second.why) << '\n';
   }
   if (status == 0) std::filesystem::remove_all(tools.folder);

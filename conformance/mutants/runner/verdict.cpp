@@ -101,9 +101,19 @@ Verdict judge(const Mutant& mutant, const Tools& tools) {
   fs::remove(struck);
   fs::remove(results);
   ::setenv("MUTANT_STRUCK_FILE", struck.c_str(), 1);
-  (void)run({tools.suite, "--plugin", tools.plugin, "--provider", "mutant:" + mutant.name + "+tcp", "--quick",
-             "--seed", "1", "--jobs", "3", "--json", results, "--gtest_filter=" + filter_for(mutant)},
-            tools.shows ? "" : output);
+  std::vector<std::string> command{tools.suite, "--quick", "--seed",
+                                   "1",         "--jobs",  "3",
+                                   "--json",    results,   "--gtest_filter=" + filter_for(mutant)};
+  if (mutant.beneath) {
+    ::setenv("MUTANT_BENEATH", mutant.name.c_str(), 1);
+    ::setenv("LD_PRELOAD", tools.beneath.c_str(), 1);
+    command.insert(command.end(), {"--provider", "tcp"});
+  } else {
+    command.insert(command.end(), {"--plugin", tools.plugin, "--provider", "mutant:" + mutant.name + "+tcp"});
+  }
+  (void)run(command, tools.shows ? "" : output);
+  ::unsetenv("LD_PRELOAD");
+  ::unsetenv("MUTANT_BENEATH");
 
   Verdict verdict;
   std::ifstream file(results);

@@ -15,10 +15,11 @@ struct Verdict {
 };
 
 struct Tools {
-  std::string suite;   // weft-conformance
-  std::string plugin;  // the mutants' plug-in
-  std::string folder;  // for files
-  bool shows = false;  // the suite's output goes to the terminal
+  std::string suite;    // weft-conformance
+  std::string plugin;   // the mutants' plug-in
+  std::string beneath;  // the library for mutants beneath the core
+  std::string folder;   // for files
+  bool shows = false;   // the suite's output goes to the terminal
 };
 
 // Caught: it struck; a test of its rule failed by a check, neither by a crash nor by a hang, and says what it
