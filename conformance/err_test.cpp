@@ -178,7 +178,11 @@ CONFORMANCE_TEST(ERR, 2, abort_completes_everything_once_on_both_ends, alone) {
   CHECK_EQ(loop.near_endpoint.cause(), Status::local_close);
   CHECK_EQ(loop.far_endpoint.cause(), Status::aborted);
   CHECK_EQ(loop.near_endpoint.state(), weft::EndpointState::ended);
-  CHECK_EQ(loop.far_endpoint.send(region.slice(0, 1), 1), Status::not_connected);
+  for (weft::Endpoint* ended : {&loop.near_endpoint, &loop.far_endpoint}) {
+    CHECK_EQ(ended->send(region.slice(0, 1), 1), Status::not_connected);
+    CHECK_EQ(ended->receive(region.slice(0, 1), 1), Status::not_connected);
+    CHECK_EQ(ended->flush(1), Status::not_connected);
+  }
   // The first cause is kept.
   loop.near_endpoint.close(1s);
   loop.near_endpoint.abort();

@@ -51,6 +51,15 @@ CONFORMANCE_TEST(OPS, 5, fetch_add_and_compare_swap_return_the_old_value, alone)
     finish(Operation::compare_swap, 3);
     CHECK_EQ(old, 0x0102030405060708U) << "the value found";
     CHECK_EQ(value, 0x0102030405060708U) << "no swap when it differs";
+    // All 64 bits count, of what is added and of what is compared.
+    REQUIRE_EQ(endpoint.fetch_add(result_region.whole(), remote.at(offset), 0x1111111122222222, 4),
+               Status::ok);
+    finish(Operation::fetch_add, 4);
+    CHECK_EQ(value, 0x121314152728292aU);
+    REQUIRE_EQ(endpoint.compare_swap(result_region.whole(), remote.at(offset), 0x2728292a, 6, 5), Status::ok);
+    finish(Operation::compare_swap, 5);
+    CHECK_EQ(old, 0x121314152728292aU);
+    CHECK_EQ(value, 0x121314152728292aU) << "half of it is not all of it";
   }
 }
 

@@ -256,6 +256,36 @@ CONFORMANCE_TEST(OPS, 9, messages_at_and_around_the_limits_arrive_whole, with_pe
 
 // 2 GiB and 4 GiB, where 32-bit lengths wrap. One memory file of 64 MiB, mapped over and over, stands for the
 // source.
+// Above what a message may have, and no multiple of anything.
+CONFORMANCE_TEST(OPS, 9, writes_and_reads_are_longer_than_messages, alone) {
+  constexpr std::size_t offset = 5;
+  constexpr std::size_t length = (std::size_t{3} << 20) + 7;
+  Loop loop = make_loop(test);
+  const GuardedBuffer source(length);
+  const GuardedBuffer memory(offset + length + 1);
+  const GuardedBuffer back(length);
+  source.fill(test.seed());
+  memory.poison();
+  weft::MemoryRegion source_region = loop.region(source);
+  weft::MemoryRegion memory_region = loop.region(memory, Access::remote_read | Access::remote_write);
+  weft::MemoryRegion back_region = loop.region(back);
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(memory_region.key());
+  const auto write = [&] { return loop.near_endpoint.write(source_region.whole(), remote.at(offset), 1); };
+  REQUIRE_EQ(post_when_possible(loop.near, write), Status::ok);
+  const Completion written = loop.near.next_of(Operation::write, 30s);
+  CHECK_EQ(written.status, Status::ok);
+  CHECK_EQ(written.bytes, length);
+  const auto read = [&] { return loop.near_endpoint.read(back_region.whole(), remote.at(offset), 2); };
+  REQUIRE_EQ(post_when_possible(loop.near, read), Status::ok);
+  const Completion fetched = loop.near.next_of(Operation::read, 30s);
+  CHECK_EQ(fetched.status, Status::ok);
+  CHECK_EQ(fetched.bytes, length);
+  CHECK_EQ(back.difference(test.seed()), "");
+  CHECK_EQ(pattern_difference(memory.bytes(offset, length), test.seed()), "");
+  CHECK_EQ(memory.touched(0, offset), "");
+  CHECK_EQ(memory.touched(offset + length, 1), "");
+}
+
 CONFORMANCE_TEST(OPS, 9, lengths_around_two_and_four_gibibytes, alone.long_run().within(600s)) {
   constexpr std::size_t piece = std::size_t{64} << 20;
   constexpr std::uint64_t lengths[] = {(1UL << 31) - 1, 1UL << 31, (1UL << 31) + 1,

@@ -98,7 +98,7 @@ class WhoMayWriteMayRead final : public Behaviour {
   }
 };
 
-// MEM-4: "An access that the imported key excludes is invalid_argument at post: nothing leaves".
+// MEM-3: "The key carries range and rights".
 class KeysReachAByteFurther final : public Behaviour {
  public:
   provider::Endpoint::Imported import_key(Endpoint& endpoint, std::span<const std::byte> key) override {
@@ -190,7 +190,7 @@ void add_from_the_contract(std::vector<Mutant>& mutants) {
        made<TakesReceivesAfterTheEnd>(),
        {"ERR_2"}});
   add({"who-may-write-may-read", "MEM-1", S::corner, "", "", made<WhoMayWriteMayRead>()});
-  add({"keys-reach-a-byte-further", "MEM-4", S::corner, "", "", made<KeysReachAByteFurther>()});
+  add({"keys-reach-a-byte-further", "MEM-3", S::corner, "", "", made<KeysReachAByteFurther>(), {"MEM_3"}});
   add({"shared-receives-belong-to-the-first",
        "RCQ-1",
        S::corner,
