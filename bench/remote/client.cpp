@@ -7,7 +7,6 @@
 #include <optional>
 #include <stdexcept>
 
-#include "limits.hpp"
 #include "options.hpp"
 #include "result.hpp"
 #include "session.hpp"
@@ -30,7 +29,6 @@ int client(const std::vector<std::string>& arguments) {
   if (!options) return 0;
   check_writable(options->json_file);
   check_writable(options->csv_file);
-  raise_descriptor_limit();
 
   // Whoever reads the output by program gets nothing else there.
   const bool shows_table = options->json_file != "-" && options->csv_file != "-";

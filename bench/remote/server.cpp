@@ -6,7 +6,6 @@
 #include <exception>
 #include <optional>
 
-#include "limits.hpp"
 #include "options.hpp"
 #include "server_session.hpp"
 
@@ -52,7 +51,6 @@ std::optional<bool> serve(const ServerOptions& options, weft::Context& context,
 int server(const std::vector<std::string>& arguments) {
   const std::optional<ServerOptions> options = parse_server_options(arguments);
   if (!options) return 0;
-  raise_descriptor_limit();
   weft::ContextOptions context_options;
   context_options.provider = options->provider;
   context_options.device = options->device;
