@@ -45,10 +45,10 @@ Output run(const std::string& arguments) {
 
 class Server {
  public:
-  explicit Server(const std::vector<std::string>& further = {}) {
+  explicit Server(const std::vector<std::string>& further = {}, const std::string& provider = "tcp") {
     std::array<int, 2> ends{};
     EXPECT_EQ(::pipe2(ends.data(), O_CLOEXEC), 0);
-    std::vector<std::string> words = {WEFT_PERF_PROGRAM, "server", "127.0.0.1:0", "--provider", "tcp"};
+    std::vector<std::string> words = {WEFT_PERF_PROGRAM, "server", "127.0.0.1:0", "--provider", provider};
     words.insert(words.end(), further.begin(), further.end());
     std::vector<char*> arguments;
     for (std::string& word : words) arguments.push_back(word.data());
@@ -105,10 +105,12 @@ class Server {
 };
 
 // The rows of `-o all` with these options: complete, in the order asked for, with figures that can be.
-void expect_all_operations(const std::string& options, std::size_t tests) {
+void expect_all_operations(const std::string& options, std::size_t tests,
+                           const std::string& provider = "tcp") {
   SCOPED_TRACE(options);
-  Server server({"--once"});
-  const Output output = run("client " + server.address() + " -o all -w 5 -n 40 --check --json - " + options);
+  Server server({"--once"}, provider);
+  const Output output = run("client " + server.address() + " -o all -w 5 -n 40 --check --json - --provider " +
+                            provider + " " + options);
   ASSERT_EQ(output.status, 0) << output.text;
   const auto report = nlohmann::json::parse(output.text, nullptr, false);
   ASSERT_TRUE(report.is_object()) << output.text;
@@ -139,6 +141,17 @@ TEST(WeftPerfClient, RunsEveryOperationBothWays) { expect_all_operations("--bidi
 TEST(WeftPerfClient, RunsEveryOperationOverManyEndpoints) {
   expect_all_operations("--endpoints 20 --events -t 8 -b 4", 3);
 }
+// As hard on it as the contract allows, and with whatever it does wrong told.
+TEST(WeftPerfClient, RunsEveryOperationOverWhatTheContractAllows) {
+  expect_all_operations("--events --test bandwidth,rate --endpoints 3", 2, "strict+tcp");
+  expect_all_operations("--events --bidirectional", 2, "strict+tcp");
+}
+TEST(WeftPerfClient, DoesNothingWrong) {
+  ::setenv("WEFT_CHECK_ACTION", "abort", 1);
+  expect_all_operations("--events", 3, "check+tcp");
+  ::unsetenv("WEFT_CHECK_ACTION");
+}
+
 TEST(WeftPerfClient, RunsOddSizes) {
   Server server({"--once"});
   const Output output = run("client " + server.address() +
