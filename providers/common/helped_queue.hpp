@@ -71,6 +71,11 @@ class HelpedQueue : public Group {
   // Somebody waits for this queue's descriptor, or for that of a queue which drives this one.
   [[nodiscard]] bool slept_on() const noexcept;
   void wake_sleepers() noexcept;
+  // Calls `each` with the epoll descriptor of every queue that drives this one.
+  template <class Each>
+  void for_drivers(const Each& each) const noexcept {
+    for (const HelpedQueue* driver : drivers_) each(driver->epoll_);
+  }
   void drive_others() noexcept;
   // As prepare_sleep, for the queues this one drives.
   [[nodiscard]] bool prepare_others() noexcept;

@@ -24,6 +24,14 @@ class MessageEndpoint : public Endpoint {
   bool establish(const provider::PeerParameters& peer) final;
   void rung() noexcept final;
 
+  // What became of a message given to the fabric.
+  enum class Submitted : std::uint8_t {
+    done,       // the buffer is free again
+    under_way,  // MessageQueue::sent() or send_failed() will tell of the buffer
+    no_room,    // not taken; tried again from a later round
+    broken      // not taken, and the path is; native_code, below 0, tells why
+  };
+
  protected:
   // ---- what a transport implements
   // What the peer's fabric needs in order to reach this side, at `path`; without the gate. Throws Error.
@@ -33,12 +41,6 @@ class MessageEndpoint : public Endpoint {
   // follows. Throws Error.
   virtual bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) = 0;
   // Gives the message to the fabric; with the gate held.
-  enum class Submitted : std::uint8_t {
-    done,       // the buffer is free again
-    under_way,  // MessageQueue::sent() or send_failed() will tell of the buffer
-    no_room,    // not taken; tried again from a later round
-    broken      // not taken, and the path is; native_code, below 0, tells why
-  };
   [[nodiscard]] virtual Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept = 0;
   // After the endpoint ended, with the gate held; buffers of it may still be under way.
   virtual void disconnect_fabric() noexcept {}

@@ -52,13 +52,15 @@ void MessageQueue::watch_fabric(int descriptor) {
                 "cannot make a completion queue: the fabric's descriptor cannot be watched: " +
                     descriptor_error_text(errno));
   }
-  fabric_descriptor_ = descriptor;
+  fabric_descriptors_.push_back(descriptor);
+  for_drivers([descriptor](int set) { watch_input(set, descriptor); });
 }
 
 // The descriptors themselves and not this queue's set: sets in sets have a limited depth, and the fabric's
 // descriptor may be a set of sets already.
 void MessageQueue::watch_in(int set) noexcept {
-  watch_input(set, needs_doorbell() ? doorbell_ : fabric_descriptor_);
+  if (needs_doorbell()) watch_input(set, doorbell_);
+  for (const int descriptor : fabric_descriptors_) watch_input(set, descriptor);
 }
 
 void MessageQueue::add(MessageEndpoint& endpoint) {

@@ -46,7 +46,9 @@ class MessageQueue : public HelpedQueue {
   [[nodiscard]] SendBuffers& buffers() noexcept { return buffers_; }
   [[nodiscard]] MessageContext& message_context() noexcept { return context_; }
   // The fabric wakes nobody: sleepers are rung for.
-  [[nodiscard]] bool needs_doorbell() const noexcept { return fabric_descriptor_ < 0; }
+  [[nodiscard]] bool needs_doorbell() const noexcept {
+    return fabric_descriptors_.empty() && !descriptors_follow_;
+  }
   // The bell rang.
   void wake() noexcept;
 
@@ -62,9 +64,11 @@ class MessageQueue : public HelpedQueue {
   virtual void* register_buffers(std::byte* /*bytes*/, std::size_t /*length*/) { return nullptr; }
 
   // ---- what derives calls
-  // In its constructor, when the fabric has a descriptor that tells of everything progress() may find.
-  // Without, sleepers are woken over the core's connection. Throws Error(resource_limit).
+  // When the fabric has a descriptor that tells of everything progress() may find: in its constructor, or
+  // later after descriptors_follow() there, with the gate held then. There may be several. Without, sleepers
+  // are woken over the core's connection. Throws Error(resource_limit).
   void watch_fabric(int descriptor);
+  void descriptors_follow() noexcept { descriptors_follow_ = true; }
   // In its destructor, first: from here on the helper stays away.
   using HelpedQueue::leave_helper_alone;
   // From progress(). The bytes are the fabric's, and free again afterwards.
@@ -98,7 +102,8 @@ class MessageQueue : public HelpedQueue {
   std::vector<MessageEndpoint*> waiting_;  // for buffers, for room in the fabric, or for the peer to be up
   std::vector<MessageEndpoint*> retrying_;
   std::vector<MessageEndpoint*> awake_to_;  // whose peer takes this side for awake
-  int fabric_descriptor_ = -1;
+  std::vector<int> fabric_descriptors_;
+  bool descriptors_follow_ = false;
   int doorbell_ = -1;
   bool in_child_ = false;
   std::atomic<bool> rung_{false};

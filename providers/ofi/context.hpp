@@ -1,0 +1,39 @@
+// An open fabric of libfabric: the engine over reliable datagrams.
+#pragma once
+
+#include <memory>
+
+#include "common/message_context.hpp"
+#include "device.hpp"
+
+namespace weft::ofi {
+
+class OfiContext final : public engine::MessageContext {
+ public:
+  OfiContext(provider::Host& host, const provider::OpenRequest& request, std::unique_ptr<Device> device,
+             const engine::MessageOptions& options);
+  ~OfiContext() override;
+
+  [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
+  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {1, 1}; }
+  [[nodiscard]] std::unique_ptr<provider::CompletionQueue> create_completion_queue(
+      std::uint32_t capacity, provider::QueueEvents& events) override;
+  [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(
+      const provider::EndpointRequest& request) override;
+
+  [[nodiscard]] const Fabric& fabric() const noexcept { return device_->fabric(); }
+  // The fabric once more, bound to that sockaddr; empty where addresses are not used. Throws Error.
+  [[nodiscard]] std::unique_ptr<Device> open_device(std::span<const std::byte> address) const {
+    return std::make_unique<Device>(fabric(), address, interface_);
+  }
+  // In a forked child the fabric stays the parent's.
+  void abandon_device() noexcept { abandoned_ = true; }
+
+ private:
+  const std::string interface_;
+  std::unique_ptr<Device> device_;
+  Attributes attributes_;
+  bool abandoned_ = false;
+};
+
+}  // namespace weft::ofi

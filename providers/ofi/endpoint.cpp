@@ -1,0 +1,74 @@
+#include "endpoint.hpp"
+
+#include <cstring>
+#include <utility>
+
+#include "address.hpp"
+#include "context.hpp"
+
+namespace weft::ofi {
+
+namespace {
+
+// In front of the address: both sides must cut messages alike.
+struct Preamble {
+  std::uint32_t message_size = 0;
+  std::uint32_t zero = 0;
+};
+
+}  // namespace
+
+OfiEndpoint::OfiEndpoint(OfiContext& context, OfiQueue& queue, const provider::EndpointRequest& request)
+    : MessageEndpoint(context, queue, request),
+      queue_(queue),
+      fabric_(context.fabric()),
+      message_size_(context.message_options().buffers.size) {}
+
+std::vector<std::byte> OfiEndpoint::fabric_blob(const provider::PathAddresses& path) {
+  port_ = &queue_.port_at(path.local);
+  std::vector<std::byte> bytes(sizeof(Preamble));
+  engine::wire::store(bytes.data(), Preamble{message_size_, 0});
+  if (!fabric_.by_address) {
+    bytes.resize(sizeof(Preamble) + port_->name().size());
+    std::memcpy(bytes.data() + sizeof(Preamble), port_->name().data(), port_->name().size());
+    return bytes;
+  }
+  const auto bound = InternetAddress::from(port_->name());
+  if (!bound) throw Error(Status::system_error, "libfabric's endpoint has an address of an unknown kind");
+  bound->encode(bytes);
+  return bytes;
+}
+
+bool OfiEndpoint::connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) {
+  constexpr std::size_t longest_name = 256;
+  if (blob.size() <= sizeof(Preamble) || blob.size() > sizeof(Preamble) + longest_name)
+    throw Error(Status::protocol, "the peer's address on the fabric is malformed");
+  const auto preamble = engine::wire::load<Preamble>(blob.data());
+  if (preamble.message_size != message_size_ || preamble.zero != 0) {
+    throw Error(Status::incompatible, "the peer cuts messages of " + std::to_string(preamble.message_size) +
+                                          " bytes and this side of " + std::to_string(message_size_) +
+                                          "; set WEFT_OFI_MESSAGE_SIZE alike on both");
+  }
+  const auto name = blob.subspan(sizeof(Preamble));
+  if (fabric_.by_address) {
+    const auto address = InternetAddress::decode(name);
+    if (!address || address->is_any() || address->port == 0)
+      throw Error(Status::protocol, "the peer's address on the fabric is malformed");
+    const bool narrow = port_->speaks_ipv4_only();
+    if (narrow && !address->is_mapped())
+      throw Error(Status::unreachable, "the peer has an IPv6 address and this side is bound to an IPv4 one");
+    peer_address_ = address->as_socket_address(narrow, scope_of(peer.path.peer));
+  } else {
+    peer_address_.assign(name.begin(), name.end());
+    // Names are text to the library.
+    if (fabric_.named_here) peer_address_.push_back(std::byte{0});
+  }
+  peer_ = port_->add_peer(peer_address_);
+  return true;
+}
+
+void OfiEndpoint::disconnect_fabric() noexcept {
+  if (std::exchange(peer_, FI_ADDR_UNSPEC) != FI_ADDR_UNSPEC) port_->drop_peer(peer_address_);
+}
+
+}  // namespace weft::ofi

@@ -1,0 +1,92 @@
+// One RDM endpoint of libfabric with a domain, a completion queue and an address vector of its own, so that
+// it shares nothing and needs no lock. Bound to one address: libfabric's rxm tells two sides that connect to
+// each other at once apart by their addresses, which must not be wildcards.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "common/message_endpoint.hpp"
+#include "device.hpp"
+
+namespace weft::ofi {
+
+// What a port tells of.
+class PortEvents {
+ public:
+  virtual void on_message(const std::byte* bytes, std::size_t length) noexcept = 0;
+  virtual void on_sent(engine::SendBuffer& buffer) noexcept = 0;
+  virtual void on_send_failed(engine::SendBuffer& buffer, std::int32_t code) noexcept = 0;
+
+ protected:
+  ~PortEvents() = default;
+};
+
+class Port {
+ public:
+  // `number`: random, names the endpoint where this side names them. Throws Error.
+  Port(std::unique_ptr<Device> device, std::uint64_t number, std::size_t message_size, PortEvents& events);
+
+  // The endpoint's address as libfabric tells it.
+  [[nodiscard]] const std::vector<std::byte>& name() const noexcept { return name_; }
+  [[nodiscard]] bool speaks_ipv4_only() const noexcept { return info_->addr_format == FI_SOCKADDR_IN; }
+  // To sleep on; -1: none.
+  [[nodiscard]] int descriptor() const noexcept { return descriptor_; }
+
+  // ---- with the gate held
+  // Several endpoints with the same peer share its place. Throws Error.
+  [[nodiscard]] fi_addr_t add_peer(const std::vector<std::byte>& address);
+  void drop_peer(const std::vector<std::byte>& address) noexcept;
+  [[nodiscard]] engine::MessageEndpoint::Submitted submit(engine::SendBuffer& buffer, fi_addr_t peer,
+                                                          std::int32_t& native_code) noexcept;
+  bool progress() noexcept;
+  // Nothing is there, and what comes makes the descriptor readable.
+  [[nodiscard]] bool may_sleep() noexcept;
+  [[nodiscard]] void* register_memory(std::byte* bytes, std::size_t length);
+
+ private:
+  // A place for a message to arrive.
+  struct Receive {
+    fi_context2 context{};  // first: libfabric hands its address back
+    std::byte* bytes = nullptr;
+  };
+  struct Peer {
+    fi_addr_t address = FI_ADDR_UNSPEC;
+    std::uint32_t users = 0;
+  };
+  static constexpr std::size_t most_entries = 32;
+  static constexpr std::size_t receives_wanted = 64;
+
+  void take(const fi_cq_msg_entry& entry) noexcept;
+  void take_error() noexcept;
+  void post(Receive& receive) noexcept;
+  void post_missing() noexcept;
+  [[nodiscard]] Receive* receive_of(void* context) noexcept;
+  void open_completions();
+  void open_endpoint();
+  void make_receives();
+
+  std::unique_ptr<Device> device_;
+  PortEvents& events_;
+  const std::size_t message_size_;
+  const std::size_t inject_size_;
+  InfoHandle info_;
+  Handle<fid_domain> domain_;
+  std::vector<Handle<fid_mr>> registrations_;
+  Handle<fid_cq> completions_;
+  Handle<fid_av> addresses_;
+  Handle<fid_ep> endpoint_;
+  std::vector<std::byte> name_;
+  int descriptor_ = -1;
+  std::unique_ptr<std::byte[]> receive_memory_;
+  void* receive_registration_ = nullptr;
+  std::vector<Receive> receives_;
+  std::vector<Receive*> unposted_;
+  std::map<std::string, Peer> peers_;  // by address
+};
+
+}  // namespace weft::ofi

@@ -1,0 +1,46 @@
+// A completion queue over ports of libfabric: one, or where endpoints are bound to addresses of this host,
+// one for each address at which peers reached this side.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "common/message_queue.hpp"
+#include "port.hpp"
+
+namespace weft::ofi {
+
+class OfiContext;
+
+class OfiQueue final : public engine::MessageQueue, private PortEvents {
+ public:
+  // Throws Error.
+  OfiQueue(OfiContext& context, std::uint32_t capacity, provider::QueueEvents& events);
+  ~OfiQueue() override;
+
+  void close_in_child() noexcept override;
+
+  // The port for a connection whose own end is at that sockaddr; made when it is the first. Throws Error.
+  [[nodiscard]] Port& port_at(std::span<const std::byte> local_address);
+
+ private:
+  struct Place {
+    std::vector<std::byte> address;
+    std::unique_ptr<Port> port;
+  };
+
+  bool progress() noexcept override;
+  [[nodiscard]] bool arm_fabric() noexcept override;
+  void* register_buffers(std::byte* bytes, std::size_t length) override;
+  void on_message(const std::byte* bytes, std::size_t length) noexcept override {
+    message_arrived(bytes, length);
+  }
+  void on_sent(engine::SendBuffer& buffer) noexcept override { sent(buffer); }
+  void on_send_failed(engine::SendBuffer& buffer, std::int32_t code) noexcept override;
+  Port& open_port(std::vector<std::byte> address);
+
+  OfiContext& context_;
+  std::vector<Place> places_;
+};
+
+}  // namespace weft::ofi
