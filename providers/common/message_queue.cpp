@@ -163,6 +163,8 @@ void MessageQueue::drive(bool /*somebody_sleeps*/) noexcept {
 }
 
 bool MessageQueue::move_on() noexcept {
+  if (in_child_) [[unlikely]]
+    return false;  // what is there is the parent's
   const bool any = progress();
   if (!touched_.empty()) settle_touched();
   if (!waiting_.empty()) [[unlikely]]
@@ -204,6 +206,7 @@ bool MessageQueue::arm() noexcept {
 }
 
 bool MessageQueue::prepare_sleep() noexcept {
+  if (in_child_) return true;
   bool ready = false;
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.

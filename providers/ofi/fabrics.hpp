@@ -17,6 +17,7 @@ struct Fabric {
   bool named_here;             // endpoints are named by this side
   bool manual;                 // asked to move on in our calls only, by no thread of its own
   bool waits;                  // its completion queue has a descriptor to sleep on
+  bool forgets;                // a peer can be taken out of its address vector while it may still send
   std::uint32_t message_size;  // largest message
   std::uint32_t inject_size;   // up to here the fabric copies at once
   std::uint32_t

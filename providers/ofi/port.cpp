@@ -96,7 +96,7 @@ void* Port::register_memory(std::byte* bytes, std::size_t length) {
 fi_addr_t Port::add_peer(const std::vector<std::byte>& address) {
   const std::string key = key_of(address);
   Peer& peer = peers_[key];
-  if (peer.users == 0) {
+  if (peer.users == 0 && peer.address == FI_ADDR_UNSPEC) {
     const int added = fi_av_insert(addresses_.get(), address.data(), 1, &peer.address, 0, nullptr);
     if (added != 1) {
       peers_.erase(key);
@@ -111,6 +111,9 @@ fi_addr_t Port::add_peer(const std::vector<std::byte>& address) {
 void Port::drop_peer(const std::vector<std::byte>& address) noexcept {
   const auto found = peers_.find(key_of(address));
   if (found == peers_.end() || --found->second.users != 0) return;
+  // Another endpoint may meet it again. (shm of libfabric 1.17 crashes on what a peer it has forgotten still
+  // sends.)
+  if (!device_->fabric().forgets) return;
   static_cast<void>(fi_av_remove(addresses_.get(), &found->second.address, 1, 0));
   peers_.erase(found);
 }

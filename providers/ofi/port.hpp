@@ -74,6 +74,11 @@ class Port {
   PortEvents& events_;
   const std::size_t message_size_;
   const std::size_t inject_size_;
+  // Outlive the endpoint, in whose hands they are.
+  std::unique_ptr<std::byte[]> receive_memory_;
+  void* receive_registration_ = nullptr;
+  std::vector<Receive> receives_;
+  std::vector<Receive*> unposted_;
   InfoHandle info_;
   Handle<fid_domain> domain_;
   std::vector<Handle<fid_mr>> registrations_;
@@ -82,10 +87,6 @@ class Port {
   Handle<fid_ep> endpoint_;
   std::vector<std::byte> name_;
   int descriptor_ = -1;
-  std::unique_ptr<std::byte[]> receive_memory_;
-  void* receive_registration_ = nullptr;
-  std::vector<Receive> receives_;
-  std::vector<Receive*> unposted_;
   std::map<std::string, Peer> peers_;  // by address
 };
 
