@@ -206,7 +206,7 @@ bool MessageQueue::arm() noexcept {
 }
 
 bool MessageQueue::prepare_sleep() noexcept {
-  if (in_child_) return true;
+  if (in_child_) return true;  // nobody sleeps on it there
   bool ready = false;
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.
