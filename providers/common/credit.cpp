@@ -11,7 +11,7 @@ bool SendCredit::take_update(std::uint64_t now_returned, const wire::UpdateExten
     return false;
   }
   constexpr std::uint64_t many_grants = 32;
-  if (update.granted != granted) granted_in_bulk = update.granted - granted >= many_grants;
+  if (update.granted != granted && !grants_singly) granted_in_bulk = update.granted - granted >= many_grants;
   granted = update.granted;
   acknowledged = update.acknowledged;
   returned = now_returned;

@@ -15,6 +15,7 @@ namespace weft::engine {
 struct SendCredit {
   std::uint64_t messages_framed = 0;
   std::uint64_t granted = 0;
+  bool grants_singly = false;         // for each message announced (shared receives)
   bool granted_in_bulk = false;       // by the last update
   bool announced = false;             // the message at the head of what is to be framed was announced
   std::uint32_t requests_framed = 0;  // one-sided operations
@@ -49,6 +50,10 @@ struct SendCredit {
     return wanted;
   }
 
+  // The answer to a read or an atomic came: all that was before it is done as well.
+  void take_answer(std::uint32_t number) noexcept {
+    if (static_cast<std::int32_t>(number - acknowledged) > 0) acknowledged = number;
+  }
   // False when it cannot be.
   [[nodiscard]] bool take_update(std::uint64_t now_returned, const wire::UpdateExtension& update) noexcept;
 };
@@ -81,6 +86,7 @@ struct ReceiveCredit {
     }
     return returned - returned_told >= window / 4;
   }
+  [[nodiscard]] bool peer_is_dry() const noexcept { return granted_told <= messages_arrived; }
   [[nodiscard]] bool owes_half(std::uint32_t depth) const noexcept {
     return granted - granted_told >= (std::uint64_t{depth} + 1) / 2;
   }

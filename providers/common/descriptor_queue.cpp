@@ -127,6 +127,7 @@ bool DescriptorQueue::arm() noexcept {
   note_activity();
   if (drives_others()) static_cast<void>(prepare_others());  // sockets always can be slept on
   static_cast<void>(prepare_sleep());
+  send_due_now();
   return arm_ring();
 }
 
@@ -187,7 +188,7 @@ bool DescriptorQueue::drive_for_absent() noexcept {
   if (!gate().try_enter_helper()) return false;
   static_cast<void>(prepare_sleep());
   drive_ready(64);
-  send_due();
+  send_due_now();
   gate().leave_helper();
   return true;
 }

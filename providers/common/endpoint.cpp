@@ -48,6 +48,7 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
 
 Endpoint::~Endpoint() {
   const HelperEntry entry(group_.gate());
+  if (drains_) group_.drain_ends();
   silence_inside();
   drop_records();
   if (shared_ != nullptr) shared_->forget(*this);
@@ -81,6 +82,7 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   if (shared_ == nullptr) receives_.shrink_depth(std::max(limits_.receive_depth, std::uint32_t{1}));
   may_send_.window = blob->window;
   peer_shares_receives_ = blob->shared_receives;
+  may_send_.grants_singly = peer_shares_receives_;
   return true;
 }
 

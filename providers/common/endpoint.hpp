@@ -68,6 +68,10 @@ class Endpoint : public provider::Endpoint {
   void send_held_back() noexcept;
   // Tells the peer of new receives, if it has not heard meanwhile.
   void send_due() noexcept;
+  // The peer has no grants left, but the program still has entries to take and will post again soon.
+  [[nodiscard]] bool waits_for_more() const noexcept {
+    return may_come_.peer_is_dry() && group_.has_entries() && !may_come_.owes_half(receives_.depth());
+  }
 
  protected:
   [[nodiscard]] Group& group() noexcept { return group_; }
@@ -268,6 +272,12 @@ class Endpoint : public provider::Endpoint {
     const bool good =
         region != nullptr && has(region->access, needed) && inside(offset, length, region->length);
     return good ? region : nullptr;
+  }
+  // The oldest read or atomic is answered.
+  void take_answer(SendRecord& record) noexcept {
+    record.answered = true;
+    may_send_.take_answer(record.number);
+    ++reads_head_;
   }
   bool expect_payload(Transfer& transfer, std::uint32_t length) noexcept;
   bool break_protocol(std::string_view what) noexcept;

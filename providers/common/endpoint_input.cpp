@@ -99,9 +99,10 @@ bool Endpoint::consume(const std::byte* bytes, std::size_t length) noexcept {
 bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   const auto header = wire::load<wire::Header>(bytes);
   const auto type = static_cast<wire::Type>(header.type);
-  if ((header.slot != 0 && type != wire::Type::whole_write) || (header.flags & ~wire::all_flags) != 0) {
-    return break_protocol("the peer sent a frame with unknown flags");
-  }
+  if ((header.flags & ~wire::flags_of(type)) != 0)
+    return break_protocol("the peer sent a frame with flags that its type does not have");
+  if (header.slot != 0 && type != wire::Type::whole_write)
+    return break_protocol("the peer sent a frame with a slot that its type does not have");
   const bool carries = type == wire::Type::whole_send || type == wire::Type::whole_write ||
                        type == wire::Type::send || type == wire::Type::write || type == wire::Type::more ||
                        type == wire::Type::read_data;
@@ -113,13 +114,11 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   large_payloads_ = header.length >= large_payload || (large_payloads_ && header.length == 0);
   switch (type) {
     case wire::Type::whole_send:
-      if (header.word > wire::most_immediate)
+      if (header.word > ((header.flags & wire::immediate) != 0 ? wire::most_immediate : 0))
         return break_protocol("the peer sent an immediate that is none");
       return begin_send({header.type, header.flags, 0, header.length, header.length},
                         {static_cast<std::uint32_t>(header.word), 0});
     case wire::Type::whole_write:
-      if ((header.flags & ~wire::acknowledge) != 0)
-        return break_protocol("the peer sent a frame with unknown flags");
       return begin_write(header, {header.slot, 0, header.length});
     case wire::Type::send:
       return begin_send(header, extension_at<wire::SendExtension>(bytes));
@@ -181,6 +180,7 @@ bool Endpoint::expect_payload(Transfer& transfer, std::uint32_t length) noexcept
 
 bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension& extension) noexcept {
   if (arriving_ != Transfer::Kind::none) return break_protocol("the peer began a message inside another");
+  if (extension.zero != 0) return break_protocol("the peer sent a message with unknown fields");
   if (header.word > limits_.max_message)
     return break_protocol("the peer sent a message above the agreed limit");
   operation_.total = operation_.left = header.word;
@@ -259,6 +259,7 @@ bool Endpoint::on_atomic(const wire::Header& header, const wire::AtomicExtension
   if (place == nullptr || reinterpret_cast<std::uintptr_t>(place) % sizeof(std::uint64_t) != 0) {
     return refuse_access("an atomic on memory that is not registered for it, or not aligned");
   }
+  if (extension.swap > 1) return break_protocol("the peer asked for an atomic of an unknown kind");
   // Real atomic instructions: other groups, and the program itself, may be at the same value (OPS-5).
   const std::atomic_ref<std::uint64_t> value(*reinterpret_cast<std::uint64_t*>(place));
   Answer answer;
@@ -281,8 +282,7 @@ bool Endpoint::on_atomic_data(const wire::Header& header) noexcept {
   Sink sink;
   sink.start(record.pieces());
   sink.put(reinterpret_cast<const std::byte*>(&header.word), sizeof header.word);
-  record.answered = true;
-  ++reads_head_;
+  take_answer(record);
   return true;
 }
 
@@ -312,7 +312,7 @@ bool Endpoint::finish_frame() noexcept {
   if (transfer.left != 0) return true;
   if (&transfer == &operation_) return finish_operation();
   answer_arriving_ = false;
-  sends_[reads_[reads_head_++ & (reads_.size() - 1)]].answered = true;
+  take_answer(sends_[reads_[reads_head_ & (reads_.size() - 1)]]);
   return true;
 }
 

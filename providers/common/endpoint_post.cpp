@@ -163,12 +163,11 @@ Status Endpoint::take_receive(const ReceiveRequest& request) noexcept {
 }
 
 // A peer without grants left hears of new ones at once, unless the program has entries to take: then it will
-// post again soon, and one update does for all of it.
+// post again soon, and one update does for all of it (waits_for_more).
 void Endpoint::tell_soon() noexcept {
-  const bool is_dry = may_come_.granted_told <= may_come_.messages_arrived;
-  if (may_come_.tell_now || (is_dry && (!group_.has_entries() || may_come_.owes_half(receives_.depth())))) {
+  if (may_come_.tell_now || (may_come_.peer_is_dry() && !waits_for_more())) {
     push_output();
-  } else if (!is_dry && !is_due_) {
+  } else if (!is_due_) {
     is_due_ = true;
     group_.note_due(*this);
   }

@@ -14,8 +14,9 @@ void Endpoint::write_small_message(Outgoing& out, const std::byte* bytes, std::s
   ++may_send_.messages_framed;
   may_send_.announced = false;
   std::byte* at = out.copy_in(small_header + length);
-  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(wire::Type::whole_send), flags, 0,
-                                    static_cast<std::uint32_t>(length), immediate});
+  at = wire::store(
+      at, wire::Header{static_cast<std::uint8_t>(wire::Type::whole_send), flags, 0,
+                       static_cast<std::uint32_t>(length), (flags & wire::immediate) != 0 ? immediate : 0});
   if (length != 0) std::memcpy(at, bytes, length);
 }
 
@@ -184,7 +185,7 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
   const ReceiveRecord& record = receives_.front();
   if (size > length || header.length > record.capacity || header.length >= large_payload ||
       record.piece_count > 1 || (header.flags & ~wire::all_flags) != 0 || header.slot != 0 ||
-      header.word > wire::most_immediate) {
+      header.word > ((header.flags & wire::immediate) != 0 ? wire::most_immediate : 0)) {
     return 0;
   }
   if ((header.flags & (wire::charged | wire::acknowledge)) != 0) [[unlikely]] {

@@ -31,9 +31,14 @@ void Group::release_held_back() noexcept {
   }
 }
 
-void Group::send_all_due() noexcept {
-  while (!due_.empty()) {
+void Group::send_all_due(bool patient) noexcept {
+  std::size_t kept = 0;
+  while (due_.size() > kept) {
     Endpoint* endpoint = due_.back();
+    if (patient && endpoint->waits_for_more()) {
+      std::swap(due_.back(), due_[kept++]);
+      continue;
+    }
     due_.pop_back();
     endpoint->send_due();
   }

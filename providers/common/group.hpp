@@ -123,8 +123,10 @@ class Group : public Queue {
   void note_due(Endpoint& endpoint) noexcept { due_.push_back(&endpoint); }  // has room for all members
   void send_due() noexcept {
     if (!due_.empty()) [[unlikely]]
-      send_all_due();
+      send_all_due(true);
   }
+  // Also for those whose program has entries to take first: it stays away, or goes to sleep.
+  void send_due_now() noexcept { send_all_due(false); }
 
   // Endpoints led by this group, for looking at all of them (deregistering, fork).
   void join(Endpoint& endpoint) {
@@ -159,7 +161,7 @@ class Group : public Queue {
   virtual void want_helper() noexcept = 0;
 
  private:
-  void send_all_due() noexcept;
+  void send_all_due(bool patient) noexcept;
 
   std::unique_ptr<Outgoing> current_;
   std::vector<std::unique_ptr<Outgoing>> spare_;

@@ -201,6 +201,7 @@ bool MessageQueue::arm() noexcept {
   const Entry entry(gate());
   note_activity();
   const bool others = !drives_others() || prepare_others();
+  send_due_now();
   if (!prepare_sleep() || !others) return false;
   return arm_ring();
 }
@@ -238,7 +239,7 @@ bool MessageQueue::may_sleep() noexcept {
 bool MessageQueue::drive_for_absent() noexcept {
   if (!gate().try_enter_helper()) return false;
   drive(false);
-  send_due();
+  send_due_now();
   // A step that took what the descriptor told of leaves it silent.
   if (slept_on() && !prepare_sleep()) wake_sleepers();
   gate().leave_helper();

@@ -13,6 +13,9 @@ namespace weft::engine::wire {
 static_assert(std::endian::native == std::endian::little,
               "the coder copies integers as they are; the handshake refuses a peer of another byte order");
 
+// Of the frames; what a provider states as its protocol, unless it adds to them.
+inline constexpr std::uint16_t version = 2;
+
 enum class Type : std::uint8_t {
   send = 1,         // a message's first piece
   write = 2,        // a one-sided write's first piece
@@ -38,6 +41,23 @@ inline constexpr std::uint8_t charged =
     1 << 1;  // sent without a grant: uses the window for unexpected messages
 inline constexpr std::uint8_t acknowledge = 1 << 2;  // wants an update soon
 inline constexpr std::uint8_t all_flags = immediate | charged | acknowledge;
+
+// Those that a type can carry.
+[[nodiscard]] constexpr std::uint8_t flags_of(Type type) noexcept {
+  switch (type) {
+    case Type::send:
+    case Type::whole_send:
+    case Type::write:
+      return all_flags;
+    case Type::whole_write:
+    case Type::read:
+    case Type::atomic:
+    case Type::flush:
+      return acknowledge;
+    default:
+      return 0;
+  }
+}
 
 struct Header {
   std::uint8_t type;

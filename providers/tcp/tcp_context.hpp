@@ -11,7 +11,9 @@ class TcpContext final : public engine::DescriptorContext {
 
   [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
   [[nodiscard]] bool keeps_connection() const noexcept override { return true; }
-  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {1, 1}; }
+  [[nodiscard]] ProtocolRange protocol() const noexcept override {
+    return {engine::wire::version, engine::wire::version};
+  }
   [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(
       const provider::EndpointRequest& request) override;
 

@@ -110,7 +110,7 @@ class Mutator {
                      offset(), AccessExtension{slot(), 9, wild_ ? random_() : payload});
       case Type::whole_send:
         return frame(type, static_cast<std::uint8_t>(asks | tells | (wild_ ? 0 : charged)),
-                     std::min(payload, fuzzed_frame_payload), wild_ ? random_() << below(40) : 5);
+                     std::min(payload, fuzzed_frame_payload), wild_ ? random_() << below(40) : tells);
       case Type::whole_write: {
         Bytes bytes = frame(type, asks, std::min(payload, fuzzed_frame_payload), offset());
         auto header = load<Header>(bytes.data());

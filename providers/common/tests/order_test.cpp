@@ -39,6 +39,23 @@ TEST(Order, CMP_3_reads_and_writes_complete_with_their_answers_only) {
   }
 }
 
+TEST(Order, PRG_5_an_answer_completes_the_unsignalled_writes_before_it) {
+  for (const Operation operation : {Operation::read, Operation::fetch_add}) {
+    Pair pair;
+    pair.go_up();
+    const std::uint64_t length = operation == Operation::read ? 64 : 8;
+    for (std::uint64_t round = 1; round <= 3; ++round) {
+      ASSERT_EQ(
+          pair.a.one_sided(Operation::write, pair.a.segment(0, 64), pair.at_b(0), 1, Flags::unsignalled),
+          Status::ok);
+      ASSERT_EQ(pair.a.one_sided(operation, pair.a.segment(4096, length), pair.at_b(4096), 2), Status::ok);
+      pair.settle();
+      EXPECT_EQ(pair.a.seen.size(), round)
+          << to_string(operation) << " waits for the write to be acknowledged";
+    }
+  }
+}
+
 class OneReport final : public Reporter {
  public:
   std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& /*released*/) noexcept override {
