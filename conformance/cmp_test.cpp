@@ -144,11 +144,11 @@ void send_silently(Test& test, std::uint64_t count) {
 }
 
 CONFORMANCE_TEST(CMP, 2, unsignalled_operations_follow_each_other_without_end, with_peer) {
-  send_silently(test, 20'000);
+  send_silently(test, test.rounds(20'000, 8));
 }
 
 CONFORMANCE_TEST(CMP, 2, a_hundred_thousand_unsignalled_operations, with_peer.full().within(120s)) {
-  send_silently(test, 100'000);
+  send_silently(test, test.rounds(100'000, 8));
 }
 
 CONFORMANCE_TEST(CMP, 3, after_its_completion_a_buffer_is_the_programs_again, with_peer) {

@@ -229,28 +229,28 @@ CONFORMANCE_TEST(MEM, 8, one_buffer_is_the_source_of_many_transfers_at_once, alo
 
 CONFORMANCE_TEST(MEM, 8, what_a_transfer_wrote_is_visible_to_the_thread_that_took_its_completion, with_peer) {
   static constexpr std::size_t size = 20'000;
-  constexpr int rounds = 300;
+  constexpr std::uint64_t wanted_rounds = 300;
   Peer peer = test.start_peer([](Test& t, Channel& control) {
     Side side = accept_side(t, control);
     const GuardedBuffer buffer(size);
     weft::MemoryRegion region = side.region(buffer);
-    for (int round = 0; round < rounds; ++round) {
+    for (std::uint64_t round = 0, all = t.rounds(wanted_rounds, size); round < all; ++round) {
       REQUIRE_EQ(side.endpoint.receive(region.whole(), 1), Status::ok);
       REQUIRE_EQ(side.endpoint.send(Segment{}, 2, Flags::unsignalled), Status::ok);
       CHECK_EQ(side.completions.next().bytes, size);
       // Ordinary reads, in this very thread.
-      REQUIRE_EQ(buffer.difference(t.seed() + static_cast<unsigned>(round)), "") << "round " << round;
+      REQUIRE_EQ(buffer.difference(t.seed() + round), "") << "round " << round;
     }
     control.barrier();
   });
   Side side = connect_side(test, peer.control());
   const GuardedBuffer buffer(size);
   weft::MemoryRegion region = side.region(buffer);
-  for (int round = 0; round < rounds; ++round) {
+  for (std::uint64_t round = 0, all = test.rounds(wanted_rounds, size); round < all; ++round) {
     REQUIRE_EQ(side.endpoint.receive(Segment{}, 1), Status::ok);
     CHECK_EQ(side.completions.next_of(Operation::receive).status, Status::ok);
     // Written by another thread, sequenced before the post by its end.
-    std::thread([&] { buffer.fill(test.seed() + static_cast<unsigned>(round)); }).join();
+    std::thread([&] { buffer.fill(test.seed() + round); }).join();
     REQUIRE_EQ(side.endpoint.send(region.whole(), 2), Status::ok);
     CHECK_EQ(side.completions.next_of(Operation::send).status, Status::ok);
   }

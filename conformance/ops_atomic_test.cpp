@@ -96,7 +96,7 @@ CONFORMANCE_TEST(OPS, 5, misaligned_or_straddling_atomics_are_invalid_at_post, a
   check_ping(loop);
 }
 
-constexpr std::uint64_t additions = 5000;
+std::uint64_t additions_of(const Test& test) { return test.rounds(5000, 16); }
 
 void adds(Test& test, Channel& control) {
   Side side = connect_side(test, control);
@@ -105,6 +105,7 @@ void adds(Test& test, Channel& control) {
   const GuardedBuffer results(8 * window);
   weft::MemoryRegion region = side.region(results);
   std::vector<std::uint64_t> seen;
+  const std::uint64_t additions = additions_of(test);
   control.barrier();
   for (std::uint64_t posted = 0, done = 0; done < additions;) {
     if (posted < additions && posted - done < window) {
@@ -125,7 +126,7 @@ void adds(Test& test, Channel& control) {
   CHECK(std::is_sorted(seen.begin(), seen.end())) << "one endpoint's own additions see growing values";
   // Too many for one message of the control channel: in pieces.
   for (std::size_t at = 0; at < seen.size(); at += 1000) {
-    control.send(std::as_bytes(std::span(seen).subspan(at, 1000)));
+    control.send(std::as_bytes(std::span(seen).subspan(at, std::min<std::size_t>(1000, seen.size() - at))));
   }
   control.barrier();
 }
@@ -140,6 +141,7 @@ CONFORMANCE_TEST(OPS, 5, additions_of_two_initiators_are_atomic, with_peer) {
   for (Peer& peer : peers) give_key(peer.control(), region);
   for (Peer& peer : peers) peer.control().barrier();
   std::vector<std::uint64_t> seen;
+  const std::uint64_t additions = additions_of(test);
   for (Peer& peer : peers) {
     for (std::uint64_t at = 0; at < additions; at += 1000) {
       const std::string bytes = peer.control().receive(30s);

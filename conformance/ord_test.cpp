@@ -17,6 +17,7 @@ using weft::Segment;
 using weft::Status;
 
 constexpr std::size_t largest = 200'000;
+constexpr std::size_t average_size = 11'000;  // of mixed_sizes
 constexpr std::size_t window = 32;
 
 // The same list on both sides: mostly small messages, with large ones and zero lengths between them.
@@ -116,16 +117,19 @@ void sends_in_order(Test& test, std::size_t count) {
 }
 
 CONFORMANCE_TEST(ORD, 1, messages_arrive_in_posting_order_whatever_their_size, with_peer) {
-  sends_in_order(test, 3000);
+  sends_in_order(test, test.rounds(3000, average_size));
 }
 
 CONFORMANCE_TEST(ORD, 1, many_messages_arrive_in_posting_order, with_peer.full().within(120s)) {
-  sends_in_order(test, 40'000);
+  sends_in_order(test, test.rounds(40'000, average_size));
 }
 
 constexpr std::size_t write_size = 3000;
 constexpr std::size_t writes_per_round = 12;
-constexpr int rounds = 300;
+constexpr std::uint64_t wanted_rounds = 300;
+std::uint64_t rounds_of(const Test& test) {
+  return test.rounds(wanted_rounds, writes_per_round * write_size);
+}
 
 void sees_all_writes_with_the_message(Test& test, Channel& control) {
   Side side = accept_side(test, control);
@@ -134,11 +138,11 @@ void sees_all_writes_with_the_message(Test& test, Channel& control) {
   const GuardedBuffer message(8);
   weft::MemoryRegion message_region = side.region(message);
   give_key(control, region);
-  for (int round = 0; round < rounds; ++round) {
+  for (std::uint64_t round = 0, all = rounds_of(test); round < all; ++round) {
     REQUIRE_EQ(side.endpoint.receive(message_region.whole(), 1), Status::ok);
     const Completion received = side.completions.next();
     // At this very moment, without any other call.
-    REQUIRE_EQ(memory.difference(test.seed() + static_cast<unsigned>(round)), "") << "round " << round;
+    REQUIRE_EQ(memory.difference(test.seed() + round), "") << "round " << round;
     REQUIRE_EQ(received.status, Status::ok);
     memory.poison();
     // Only now may the next writes come.
@@ -154,8 +158,8 @@ CONFORMANCE_TEST(ORD, 2, a_receive_shows_all_writes_posted_before_its_send, with
   const weft::RemoteMemory remote = side.take_key(peer.control());
   const GuardedBuffer local(writes_per_round * write_size);
   weft::MemoryRegion region = side.region(local);
-  for (int round = 0; round < rounds; ++round) {
-    local.fill(test.seed() + static_cast<unsigned>(round));
+  for (std::uint64_t round = 0, all = rounds_of(test); round < all; ++round) {
+    local.fill(test.seed() + round);
     REQUIRE_EQ(side.endpoint.receive(Segment{}, 3), Status::ok);
     for (std::size_t i = 0; i < writes_per_round; ++i) {
       const bool last = i + 1 == writes_per_round;

@@ -143,7 +143,7 @@ CONFORMANCE_TEST(PRG, 4, a_completion_that_is_there_makes_arm_refuse, alone) {
   }
 }
 
-constexpr int descriptor_rounds = 2000;
+std::uint64_t descriptor_rounds(const Test& test) { return test.rounds(2000, 4096); }
 
 void ping_pong_by_descriptor(const Test& test, Side& side, Channel& control, bool first) {
   CompletionQueue queue = side.completions.queue();
@@ -176,7 +176,7 @@ void ping_pong_by_descriptor(const Test& test, Side& side, Channel& control, boo
   };
   REQUIRE_EQ(side.endpoint.receive(region.whole(), 1), Status::ok);
   control.barrier();
-  for (int i = 0; i < descriptor_rounds; ++i) {
+  for (std::uint64_t i = 0, all = descriptor_rounds(test); i < all; ++i) {
     if (!first) take_one_receive();
     if (!first || i > 0) REQUIRE_EQ(side.endpoint.receive(region.whole(), 1), Status::ok);
     random = random * 6364136223846793005U + 1442695040888963407U;

@@ -134,7 +134,7 @@ CONFORMANCE_TEST(THR, 1, every_waiter_gets_its_share, alone) {
     return;
   }
   // Two threads sleep on one queue; each completion wakes one of them, and none is left lying.
-  constexpr int rounds = 200;
+  const int rounds = static_cast<int>(test.rounds(200, 1));
   Loop loop = make_loop(test);
   std::atomic<int> taken{0};
   {

@@ -8,6 +8,7 @@
 #include <stdexcept>
 
 #include "harness/rules.hpp"
+#include "harness/test.hpp"
 
 namespace conformance {
 
@@ -37,6 +38,7 @@ void split_and_check_rules(std::vector<std::string>& rules) {
 bool parse_options(int argc, char** argv, Options& options) {
   namespace po = boost::program_options;
   std::string threads;
+  std::string budget;
   po::options_description description(
       "weft-conformance [options]: checks providers against the contract, rule by rule.\n"
       "Ends with a matrix; exit status 0 only when nothing failed and nothing was left out.\n"
@@ -52,6 +54,8 @@ bool parse_options(int argc, char** argv, Options& options) {
   add("threads", po::value(&threads)->default_value("safe")->value_name("safe|single|both"), "thread modes");
   add("quick", po::bool_switch(&options.quick), "the short form: every rule that has a test, in two minutes");
   add("long", po::bool_switch(&options.long_run), "also what takes minutes or much memory");
+  add("budget", po::value(&budget)->value_name("native|shared-memory|emulated"),
+      "how much a test may move: as on a fabric of that class. Default: as each fabric looks");
   add("seed", po::value(&options.seed)->value_name("NUMBER"),
       "replays a run; default: another one each time");
   add("list", po::bool_switch(&options.list), "lists the tests with their rules");
@@ -76,6 +80,12 @@ bool parse_options(int argc, char** argv, Options& options) {
   }
   if (threads != "safe" && threads != "single" && threads != "both") {
     throw std::runtime_error("--threads is '" + threads + "'; it can be safe, single or both");
+  }
+  if (budget == "native") options.fabric_class = FabricClass::native;
+  if (budget == "shared-memory") options.fabric_class = FabricClass::shared_memory;
+  if (budget == "emulated") options.fabric_class = FabricClass::emulated;
+  if (given.contains("budget") && !options.fabric_class) {
+    throw std::runtime_error("--budget is '" + budget + "'; it can be native, shared-memory or emulated");
   }
   if (options.jobs < 1 || options.jobs > 64) throw std::runtime_error("--jobs can be 1 to 64");
   if (options.quick && options.long_run) throw std::runtime_error("--quick and --long exclude each other");

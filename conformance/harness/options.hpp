@@ -2,10 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace conformance {
+
+enum class FabricClass : std::uint8_t;
 
 struct Options {
   std::vector<std::string> providers;  // "tcp", "ofi:shm"; empty: everything that can run
@@ -17,6 +20,7 @@ struct Options {
   bool long_run = false;
   bool list = false;
   bool in_process = false;
+  std::optional<FabricClass> fabric_class;  // empty: as each fabric looks
   unsigned jobs = 1;
   std::uint64_t seed = 0;
   std::string json;

@@ -237,7 +237,8 @@ void register_tests(const Options& options, const std::vector<Found>& found, Res
         if (!is_selected(options, test)) continue;
         Job job;
         job.index = index;
-        job.setting = {one.provider, one.fabric, mode};
+        job.setting = {one.provider, one.fabric, mode,
+                       options.fabric_class.value_or(class_of(one.provider, one.fabric))};
         job.results = &results;
         register_one(options, one, job);
         if (!test.traits.thread_peer) continue;

@@ -75,11 +75,22 @@ struct TestCase {
 [[nodiscard]] std::vector<TestCase>& all_tests();
 bool add_test(TestCase test);
 
+// What moving bytes costs on a fabric. A test that goes round many times does so as often as it can afford
+// there.
+enum class FabricClass : std::uint8_t {
+  native,         // a network, or sockets
+  shared_memory,  // copies within one machine
+  emulated        // in a guest whose processor is a program
+};
+[[nodiscard]] const char* to_text(FabricClass fabric_class);
+[[nodiscard]] FabricClass class_of(const std::string& provider, const std::string& fabric);
+
 // On what a test runs.
 struct Setting {
   std::string provider;  // "tcp"
   std::string fabric;    // what follows the colon; may be empty
   weft::ThreadMode threads = weft::ThreadMode::safe;
+  FabricClass fabric_class = FabricClass::native;
 
   [[nodiscard]] std::string selector() const { return fabric.empty() ? provider : provider + ':' + fabric; }
   [[nodiscard]] std::string text() const;  // "tcp/safe"
@@ -94,6 +105,8 @@ class Test {
   [[nodiscard]] const TestCase& about() const { return all_tests()[index_]; }
   [[nodiscard]] const Setting& setting() const { return setting_; }
   [[nodiscard]] bool long_run() const { return long_run_; }
+  // How often to go round, of `wanted` times, when each moves so many bytes; the same in a peer.
+  [[nodiscard]] std::uint64_t rounds(std::uint64_t wanted, std::uint64_t bytes_each) const;
   [[nodiscard]] std::uint64_t seed() const { return seed_; }
 
   // `peer_timeout` 0: the default.
