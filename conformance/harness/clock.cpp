@@ -4,6 +4,10 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <system_error>
 #include <thread>
 
 namespace conformance {
@@ -24,6 +28,22 @@ std::atomic<std::int64_t> stall{0};
     const Duration late = Clock::now() - begin - tick;
     if (late > usual_lateness) stall.fetch_add(late.count(), std::memory_order_relaxed);
   }
+}
+
+// How long threads of this process were ready and not run, all together: what one thread cannot see of the
+// others.
+Duration held_up_so_far() {
+  Duration all{0};
+  std::error_code error;
+  const auto tasks = std::filesystem::directory_iterator("/proc/self/task", error);
+  for (auto task = begin(tasks); task != end(tasks); task.increment(error)) {
+    std::ifstream statistics(task->path() / "schedstat");
+    std::int64_t ran = 0;
+    std::int64_t waited = 0;
+    if (statistics >> ran >> waited) all += Duration(waited);
+    if (error) break;
+  }
+  return all;
 }
 
 }  // namespace
@@ -48,12 +68,15 @@ Duration Deadline::left() const {
   return left.count() > 0 ? left : Duration::zero();
 }
 
-Stopwatch::Stopwatch() : begin_(Clock::now()), stall_at_begin_(stall_so_far()) {}
+Stopwatch::Stopwatch()
+    : begin_(Clock::now()), stall_at_begin_(stall_so_far()), held_up_at_begin_(held_up_so_far()) {}
 
 Duration Stopwatch::elapsed() const { return Clock::now() - begin_; }
 
 Duration Stopwatch::without_stalls() const {
-  return elapsed() - stretch * (stall_so_far() - stall_at_begin_);
+  const Duration elapsed = this->elapsed();
+  return elapsed - std::max<Duration>(stretch * (stall_so_far() - stall_at_begin_),
+                                      held_up_so_far() - held_up_at_begin_);
 }
 
 void pause(Duration time) { std::this_thread::sleep_for(time); }

@@ -39,6 +39,7 @@ class Stopwatch {
  private:
   Clock::time_point begin_;
   Duration stall_at_begin_;
+  Duration held_up_at_begin_;
 };
 
 // Calls until it answers true or the time has passed; says whether it did.

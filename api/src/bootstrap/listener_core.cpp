@@ -146,16 +146,20 @@ void ListenerCore::out_of_descriptors(int error) noexcept {
   if (!socket) {
     if (errno != EAGAIN && errno != EWOULDBLOCK) pause();
   } else {
-    turn_away(std::move(socket), "the listening process is out of descriptors");
+    try {
+      turn_away(std::move(socket), "the listening process cannot take it: " + errno_text(error));
+    } catch (const std::exception&) {
+      // Out of memory as well: closing says enough.
+    }
   }
   spare_ = make_spare();
   if (!spare_) pause();
 }
 
-void ListenerCore::turn_away(Descriptor socket, const char* why) noexcept {
+void ListenerCore::turn_away(Descriptor socket, std::string_view why) noexcept {
   try {
     FrameStream stream(std::move(socket));
-    stream.send(wire::encode(wire::Refuse{.status = Status::resource_limit, .text = why}));
+    stream.send(wire::encode(wire::Refuse{.status = Status::resource_limit, .text = std::string(why)}));
     stream.close();
   } catch (const std::exception&) {
     // Closing says enough.

@@ -5,6 +5,7 @@
 #include <deque>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "address.hpp"
 #include "bootstrap/frame_stream.hpp"
@@ -50,7 +51,7 @@ class ListenerCore final : public Service::Handler, public std::enable_shared_fr
  private:
   void bind(std::string_view text);
   [[nodiscard]] bool try_bind(const SocketAddress& address, std::string& failures);
-  void turn_away(Descriptor socket, const char* why) noexcept;
+  void turn_away(Descriptor socket, std::string_view why) noexcept;
   void out_of_descriptors(int error) noexcept;
   void pause() noexcept;
 
