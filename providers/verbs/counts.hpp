@@ -19,7 +19,8 @@ enum class Count : std::uint8_t {
   receives,           // receives handed over
   polls,              // calls that looked for entries
   entries,            // entries read
-  number_of_counts
+  number_of_counts,
+  single_posts = number_of_counts  // a doorbell and a work request in one, told as these
 };
 
 inline constexpr std::size_t count_names = static_cast<std::size_t>(Count::number_of_counts);
@@ -33,14 +34,18 @@ class Counts {
     auto& value = values_[static_cast<std::size_t>(what)];
     value.store(value.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }
+  void take_back(Count what, std::uint64_t amount) noexcept { add(what, std::uint64_t{0} - amount); }
   [[nodiscard]] std::array<std::uint64_t, count_names> values() const noexcept {
     std::array<std::uint64_t, count_names> result{};
     for (std::size_t i = 0; i < count_names; ++i) result[i] = values_[i].load(std::memory_order_relaxed);
+    const std::uint64_t singles = values_[count_names].load(std::memory_order_relaxed);
+    result[static_cast<std::size_t>(Count::doorbells)] += singles;
+    result[static_cast<std::size_t>(Count::work_requests)] += singles;
     return result;
   }
 
  private:
-  std::array<std::atomic<std::uint64_t>, count_names> values_{};
+  std::array<std::atomic<std::uint64_t>, count_names + 1> values_{};
 };
 
 }  // namespace weft::verbs

@@ -26,10 +26,13 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
       events_(request.events),
       user_value_(request.user_value),
       id_(request.id),
+      completes_here_(&group_ == &send_queue_),
       limits_(context.attributes().limits),
       sends_(std::clamp(request.send_depth, 1U, limits_.send_depth)),
       signals_(sends_.depth()),
       receives_(shared_ != nullptr ? 0 : std::clamp(request.receive_depth, 1U, limits_.receive_depth)) {
+  sent_ = blank(Operation::send, Status::ok);
+  received_ = blank(Operation::receive, Status::ok);
   limits_.send_depth = sends_.depth();
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : receives_.depth();
   limits_.max_inline = std::clamp(request.max_inline, least_inline, most_inline);
@@ -52,6 +55,9 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
   const engine::HelperEntry entry(group_.gate());
   place_ = group_.attach(*this, device_entries_, shared_);
   try {
+    tag_ = Tag::of(place_.slot, 0);
+    one_.sg_list = &one_place_;
+    one_.num_sge = 1;
     create_pair(limits_.max_inline);
     reserve_inline_bytes();
     if (shared_ != nullptr) group_.name_pair(number_, *this);
@@ -128,6 +134,7 @@ Endpoint::Imported Endpoint::import_key(std::span<const std::byte> bytes) {
   }
   // A token names slot and use, so that it is good on this endpoint only and never comes back.
   static std::atomic<std::uint64_t> next_use{1};
+  last_import_ = nullptr;  // they may move
   if (slot == imports_.size()) imports_.emplace_back();
   imports_[slot] = {(next_use.fetch_add(1) << 32) | slot, key->address, key->length, key->native,
                     key->access};

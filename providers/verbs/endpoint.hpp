@@ -51,7 +51,16 @@ class Endpoint final : public provider::Endpoint {
 
   // ---- for the queue and the context, with the gate held
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
-  void on_sent(const ibv_wc& entry) noexcept;
+  void on_sent(const ibv_wc& entry) noexcept {
+    if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
+      send_failed(entry);
+      return;
+    }
+    const std::uint32_t serial = Tag::number(entry.wr_id);
+    confirm(serial);
+    if (care_) [[unlikely]]
+      after_own(serial);
+  }
   void on_received(const ibv_wc& entry) noexcept;
   void on_shared_received(const ibv_wc& entry) noexcept;
   // What is due, for the helper; returns when to come again at the latest.
@@ -130,6 +139,11 @@ class Endpoint final : public provider::Endpoint {
   };
   Status take(const WorkRequest& request) noexcept;
   std::size_t take_simple(const WorkRequest* requests, std::size_t count) noexcept;
+  bool build_simple(const WorkRequest& request, ibv_send_wr& work, ibv_sge& place) noexcept;
+  void post_one() noexcept;
+  void refused_one(int code) noexcept;
+  PostResult post_any(const WorkRequest* requests, std::size_t count) noexcept;
+  void find_credit() noexcept;
   Status place(const WorkRequest& request, Access needed, bool inline_data, ibv_sge* places,
                std::uint64_t& length, std::uint32_t& count) const noexcept;
   Status find_remote(const WorkRequest& request, Access needed, std::uint64_t length, bool atomic,
@@ -152,7 +166,7 @@ class Endpoint final : public provider::Endpoint {
   void push_held() noexcept;
   bool build_piece(SendRecord& record, Plan& plan) noexcept;
   void plan_for(std::uint64_t position, const ibv_send_wr& work, const ibv_sge* places) noexcept;
-  void keep_refused(std::size_t first, std::size_t count) noexcept;
+  std::uint32_t keep_refused(const ibv_send_wr* first, std::size_t count) noexcept;
   void refused(int code, const char* what) noexcept;
   // How a held operation stood before a piece of it went into the chain.
   struct PieceInChain {
@@ -162,13 +176,44 @@ class Endpoint final : public provider::Endpoint {
   };
   using PiecesInChain = std::array<PieceInChain, chain_length>;
   [[nodiscard]] bool hand_over_pieces(const PiecesInChain& pieces) noexcept;
-  int post_chain(ibv_send_wr* first, ibv_send_wr** refused) noexcept;
+  int post_chain(ibv_send_wr* first, ibv_send_wr** refused) noexcept {
+    if (extended_ != nullptr) return post_extended(first, refused);
+    return ibv_post_send(pair_.get(), first, refused);
+  }
+  int post_extended(ibv_send_wr* first, ibv_send_wr** refused) noexcept;
   bool post_own(bool probe) noexcept;
 
   // endpoint_entries.cpp
-  void confirm(std::uint32_t serial) noexcept;
+  // Everything up to this request is done (CMP-3, CMP-4).
+  void confirm(std::uint32_t serial) noexcept {
+    confirmed_ = serial;
+    std::uint64_t head = sends_.head;
+    for (; head != issued_; ++head) {
+      const SendRecord& record = sends_[head];
+      if (!at_or_before(record.last_serial, serial)) break;
+      messages_confirmed_ += is_message(record.operation) ? 1 : 0;
+      if (record.signalled) complete(record);
+    }
+    sends_.head = head;
+  }
+  void complete(const SendRecord& record) noexcept {
+    if (!completes_here_) [[unlikely]] {
+      complete_elsewhere(record);
+      return;
+    }
+    group_.emit([&](Completion& entry) noexcept {
+      entry = sent_;
+      entry.context = record.context;
+      entry.bytes = record.length;
+      entry.operation = record.operation;
+    });
+  }
+  void complete_elsewhere(const SendRecord& record) noexcept;
+  [[nodiscard]] static constexpr bool is_message(Operation operation) noexcept {
+    return operation == Operation::send || operation == Operation::write_with_immediate;
+  }
+  void after_own(std::uint32_t serial) noexcept;
   void after_confirm() noexcept;
-  void complete(const SendRecord& record) noexcept;
   void send_failed(const ibv_wc& entry) noexcept;
   void receive_failed(const ibv_wc& entry) noexcept;
   void received(std::uint64_t context, const ibv_wc& entry) noexcept;
@@ -196,8 +241,11 @@ class Endpoint final : public provider::Endpoint {
   const std::uint32_t id_;
   State state_ = State::preparing;
   bool silenced_ = false;
+  bool completes_here_;  // send-side completions go straight to the queue that leads
   bool child_ = false;
   Limits limits_;
+  Completion sent_;  // what all successful ones have in common, by side
+  Completion received_;
 
   // ---- the pair
   PairHandle pair_;
@@ -222,14 +270,21 @@ class Endpoint final : public provider::Endpoint {
   Bounce bounce_;  // for a message of more segments than the device takes, one at a time
   std::uint64_t bounce_position_ = none;
   SignalPlan signals_;
-  std::array<std::uint64_t, 4> simple_limits_{};  // by operation: lengths that leave with one work request
-  std::uint64_t issued_ = 0;                      // position of the first record not handed over whole
-  std::uint32_t serial_ = 0;                      // of the last work request
-  std::uint32_t confirmed_ = 0;                   // up to here the device has answered
-  std::uint32_t own_serial_ = 0;                  // of the last request of our own, a tail or a probe
-  bool own_open_ = false;                         // and it is not confirmed
-  bool care_ = false;                             // something must happen after the next confirmation
-  std::uint64_t messages_sent_ = 0;
+  // Operations of the common kind: lengths that leave with one work request, and inline in it, by operation.
+  std::array<std::uint64_t, 4> simple_limits_{};
+  std::array<std::uint32_t, 4> simple_inline_{};
+  std::uint32_t credit_ = 0;                          // how many of them there is room for, at least
+  std::uint64_t tag_ = 0;                             // of all send-side requests, but for their number
+  const engine::RegionEntry* last_region_ = nullptr;  // most programs use one after the other
+  const Import* last_import_ = nullptr;
+  ibv_send_wr one_{};  // a call of one operation
+  ibv_sge one_place_{};
+  std::uint64_t issued_ = 0;      // position of the first record not handed over whole
+  std::uint32_t serial_ = 0;      // of the last work request
+  std::uint32_t confirmed_ = 0;   // up to here the device has answered
+  std::uint32_t own_serial_ = 0;  // of the last request of our own, a tail or a probe
+  bool own_open_ = false;         // and it is not confirmed
+  bool care_ = false;             // something must happen after the next confirmation
   std::uint64_t messages_confirmed_ = 0;
   std::vector<Import> imports_;
 

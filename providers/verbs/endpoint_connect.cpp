@@ -196,6 +196,7 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   }
   const std::uint64_t piece = context_.longest_piece();
   // Send, write, write with immediate (never simple), read.
+  simple_inline_ = {device_inline_, device_inline_, 0, 0};
   simple_limits_ = {std::min(limits_.max_message, piece), piece, 0, piece};
   signals_ = SignalPlan(limits_.send_depth);
   early_.reserve(own.receive_depth);

@@ -12,10 +12,6 @@ namespace {
 
 constexpr std::chrono::milliseconds patience_with_flushing{250};
 
-[[nodiscard]] constexpr bool is_message(Operation operation) noexcept {
-  return operation == Operation::send || operation == Operation::write_with_immediate;
-}
-
 }  // namespace
 
 void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code,
@@ -128,6 +124,7 @@ void Endpoint::silence() noexcept {
 
 void Endpoint::silence_inside() noexcept {
   silenced_ = true;
+  completes_here_ = false;
   connect_due_ = false;
   send_queue_.remove(send_reports_);
   group_.remove(connect_report_);

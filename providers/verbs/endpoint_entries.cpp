@@ -11,10 +11,6 @@ namespace weft::verbs {
 
 namespace {
 
-[[nodiscard]] constexpr bool is_message(Operation operation) noexcept {
-  return operation == Operation::send || operation == Operation::write_with_immediate;
-}
-
 // What a failed send-side request says about the connection.
 Status cause_of(ibv_wc_status status, Operation operation) noexcept {
   switch (status) {
@@ -42,39 +38,22 @@ std::int32_t native_code_of(const ibv_wc& entry) noexcept {
 
 }  // namespace
 
-void Endpoint::complete(const SendRecord& record) noexcept {
-  const auto fill = [&](Completion& entry) noexcept {
-    entry.context = record.context;
-    entry.bytes = record.length;
-    entry.user_value = user_value_;
-    entry.endpoint_id = id_;
-    entry.immediate = 0;
-    entry.native_code = 0;
-    entry.operation = record.operation;
-    entry.status = Status::ok;
-    entry.has_immediate = false;
-  };
-  if (silenced_) [[unlikely]] {
+void Endpoint::complete_elsewhere(const SendRecord& record) noexcept {
+  if (silenced_) {
     send_queue_.release(1);
-  } else if (&send_queue_ == &group_) [[likely]] {
-    group_.emit(fill);
-  } else {
-    Completion entry;
-    fill(entry);
-    send_queue_.push(entry);
+    return;
   }
+  Completion entry = sent_;
+  entry.context = record.context;
+  entry.bytes = record.length;
+  entry.operation = record.operation;
+  send_queue_.push(entry);
 }
 
-// Everything up to this request is done (CMP-3, CMP-4).
-void Endpoint::confirm(std::uint32_t serial) noexcept {
-  confirmed_ = serial;
-  while (sends_.head != issued_) {
-    const SendRecord& record = sends_.front();
-    if (!at_or_before(record.last_serial, serial)) break;
-    if (is_message(record.operation)) ++messages_confirmed_;
-    if (record.signalled) complete(record);
-    ++sends_.head;
-  }
+void Endpoint::after_own(std::uint32_t serial) noexcept {
+  if (own_open_ && at_or_before(own_serial_, serial)) own_open_ = false;
+  care_ = own_open_ || state_ == State::closing || issued_ != sends_.tail;
+  if (issued_ != sends_.tail || state_ == State::closing) after_confirm();
 }
 
 void Endpoint::after_confirm() noexcept {
@@ -83,21 +62,8 @@ void Endpoint::after_confirm() noexcept {
     drain_told_ = true;
     // On a reliable connection an acknowledged message was matched with a receive: nothing more is owed
     // (ERR-4).
-    events_->drained(messages_sent_);
+    events_->drained(messages_confirmed_);
   }
-}
-
-void Endpoint::on_sent(const ibv_wc& entry) noexcept {
-  const std::uint32_t serial = Tag::number(entry.wr_id);
-  if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
-    send_failed(entry);
-    return;
-  }
-  confirm(serial);
-  if (own_open_ && at_or_before(own_serial_, serial)) [[unlikely]]
-    own_open_ = false;
-  if (care_) [[unlikely]]
-    after_confirm();
 }
 
 void Endpoint::send_failed(const ibv_wc& entry) noexcept {
@@ -110,8 +76,8 @@ void Endpoint::send_failed(const ibv_wc& entry) noexcept {
     if (sends_.head != sends_.tail) {
       const SendRecord& record = sends_.front();
       // A record whose pieces are not all handed over has its last serial so far.
-      if (record.requests != 0 && at_or_before(record.last_serial - record.requests + 1, serial))
-        at_fault = &record;
+      const std::uint32_t requests = record.planned ? plans_[sends_.head & inline_mask_].requests : 1;
+      if (requests != 0 && at_or_before(record.last_serial - requests + 1, serial)) at_fault = &record;
     }
     const Operation operation = at_fault != nullptr ? at_fault->operation : Operation::write;
     const Status cause = cause_of(entry.status, operation);
@@ -141,15 +107,12 @@ void Endpoint::suspect() noexcept {
 void Endpoint::received(std::uint64_t context, const ibv_wc& wc) noexcept {
   ++messages_received_;
   const auto fill = [&](Completion& entry) noexcept {
+    entry = received_;
     entry.context = context;
     entry.bytes = wc.byte_len;
-    entry.user_value = user_value_;
-    entry.endpoint_id = id_;
-    entry.native_code = 0;
-    entry.operation = Operation::receive;
-    entry.status = Status::ok;
-    entry.has_immediate = (wc.wc_flags & IBV_WC_WITH_IMM) != 0;
-    entry.immediate = entry.has_immediate ? be32toh(wc.imm_data) : 0;
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) return;
+    entry.has_immediate = true;
+    entry.immediate = be32toh(wc.imm_data);
   };
   if (!was_up_) [[unlikely]] {
     // The peer is up a little earlier than this side: kept until go_up (CON-5). Its room was reserved.

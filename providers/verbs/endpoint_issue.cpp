@@ -63,8 +63,7 @@ void add_one_by_one(ibv_qp_ex* pair, const ibv_send_wr& work) noexcept {
 
 }  // namespace
 
-int Endpoint::post_chain(ibv_send_wr* first, ibv_send_wr** refused) noexcept {
-  if (extended_ == nullptr) return ibv_post_send(pair_.get(), first, refused);
+int Endpoint::post_extended(ibv_send_wr* first, ibv_send_wr** refused) noexcept {
   ibv_wr_start(extended_);
   for (const ibv_send_wr* work = first; work != nullptr; work = work->next) add_one_by_one(extended_, *work);
   const int code = ibv_wr_complete(extended_);
@@ -83,7 +82,7 @@ void Endpoint::ring() noexcept {
   counts.add(Count::doorbells);
   counts.add(Count::work_requests, taken);
   if (code != 0) [[unlikely]]
-    keep_refused(taken, count);
+    chain.signals -= keep_refused(&chain.at(taken), count - taken);
   counts.add(Count::signals, chain.signals);
   chain.signals = 0;
   if (code != 0) [[unlikely]]
@@ -102,21 +101,21 @@ void Endpoint::refused(int code, const char* what) noexcept {
        "the device " + context_.fabric().port().name + " refused " + what + ": " + text_of(code));
 }
 
-// The device did not take the last requests of the chain, from `first` on. Each is a whole operation, and was
-// accepted: they wait as held ones do, which are their successors if there are any.
-void Endpoint::keep_refused(std::size_t first, std::size_t count) noexcept {
-  Chain& chain = group_.chain();
-  const std::size_t kept = count - first;
-  issued_ -= kept;
-  serial_ -= static_cast<std::uint32_t>(kept);
-  for (std::size_t i = 0; i < kept; ++i) {
-    const ibv_send_wr& work = chain.at(first + i);
-    if ((work.send_flags & IBV_SEND_SIGNALED) != 0) --chain.signals;
-    plan_for(issued_ + i, work, work.sg_list);
+// The device did not take the last requests, of which this is the first. Each is a whole operation, and was
+// accepted: they wait as held ones do. Returns how many of them were signalled.
+std::uint32_t Endpoint::keep_refused(const ibv_send_wr* first, std::size_t count) noexcept {
+  issued_ -= count;
+  serial_ -= static_cast<std::uint32_t>(count);
+  std::uint32_t signals = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    if ((first[i].send_flags & IBV_SEND_SIGNALED) != 0) ++signals;
+    plan_for(issued_ + i, first[i], first[i].sg_list);
   }
   signals_.make_next();
   care_ = true;
-  group_.counts().add(Count::held, kept);
+  credit_ = 0;
+  group_.counts().add(Count::held, count);
+  return signals;
 }
 
 // Keeps what does not leave at once. `work` has all but the bytes' places, which may be longer than one of
@@ -124,6 +123,7 @@ void Endpoint::keep_refused(std::size_t first, std::size_t count) noexcept {
 void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const ibv_sge* places) noexcept {
   ring();  // what is before it; `work` and `places` stay as they are
   const std::uint64_t position = sends_.tail++;
+  credit_ = 0;
   plan_for(position, work, places);
   Plan& plan = plans_[position & inline_mask_];
   std::size_t next = 0;
@@ -169,7 +169,8 @@ void Endpoint::plan_for(std::uint64_t position, const ibv_send_wr& work, const i
     plan.remote_address = work.wr.rdma.remote_addr;
     plan.remote_key = work.wr.rdma.rkey;
   }
-  record.requests = 0;
+  record.planned = true;
+  plan.requests = 0;
 }
 
 // The next work request of a held operation; true when the operation is handed over whole.
@@ -210,7 +211,7 @@ bool Endpoint::build_piece(SendRecord& record, Plan& plan) noexcept {
   unsigned flags = plan.flags;
   if (start != 0)
     flags &= ~static_cast<unsigned>(IBV_SEND_FENCE);  // the first piece waited for all before it
-  ++record.requests;
+  ++plan.requests;
   record.last_serial = ++serial_;
   work.wr_id = Tag::of(place_.slot, serial_);
   if (signals_.next(whole && plan.asked)) {
@@ -231,11 +232,11 @@ void Endpoint::push_held() noexcept {
     if (chain.full() && !hand_over_pieces(pieces)) return;
     SendRecord& record = sends_[issued_];
     Plan& plan = plans_[issued_ & inline_mask_];
-    pieces[chain.count()] = {issued_, plan.moved, record.requests};
+    pieces[chain.count()] = {issued_, plan.moved, plan.requests};
     if (build_piece(record, plan)) ++issued_;
   }
   if (!chain.empty() && !hand_over_pieces(pieces)) return;
-  if (issued_ == sends_.tail && state_ == State::up) care_ = false;
+  if (issued_ == sends_.tail && state_ == State::up && !own_open_) care_ = false;
 }
 
 // False when the device did not take all of them: those are as if never built.
@@ -249,10 +250,11 @@ bool Endpoint::hand_over_pieces(const PiecesInChain& pieces) noexcept {
   for (std::size_t i = count; i-- > taken;) {
     const PieceInChain& piece = pieces[i];
     if ((chain.at(i).send_flags & IBV_SEND_SIGNALED) != 0) --chain.signals;
-    SendRecord& record = sends_[piece.position];
-    record.requests = piece.requests;
-    record.last_serial = --serial_;  // right for a piece that follows another; else it is not looked at
-    plans_[piece.position & inline_mask_].moved = piece.moved;
+    Plan& plan = plans_[piece.position & inline_mask_];
+    plan.requests = piece.requests;
+    plan.moved = piece.moved;
+    // Right for a piece that follows another; else it is not looked at.
+    sends_[piece.position].last_serial = --serial_;
     issued_ = piece.position;
   }
   counts.add(Count::doorbells);
@@ -284,6 +286,7 @@ bool Endpoint::post_own(bool probe) noexcept {
   counts.add(probe ? Count::probes : Count::tails);
   own_serial_ = ++serial_;
   own_open_ = true;
+  care_ = true;
   static_cast<void>(signals_.next(true));
   return true;
 }

@@ -192,7 +192,6 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     if (request.segments.size() > 1) [[unlikely]]
       name_regions(request, record);
   }
-  if (shape.message) ++messages_sent_;
   const bool fits = length <= context_.longest_piece() && in_device() + own_requests <= device_depth_ &&
                     static_cast<std::uint32_t>(work.num_sge) <= context_.device_segments();
   if (issued_ != sends_.tail || !fits) [[unlikely]] {
@@ -200,8 +199,9 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
     hold(request, work, places);
     return Status::ok;
   }
-  record.requests = 1;
+  record.planned = false;
   record.last_serial = ++serial_;
+  credit_ -= credit_ != 0 ? 1 : 0;
   work.wr_id = Tag::of(place_.slot, serial_);
   if (signals_.next(asked)) {
     flags |= IBV_SEND_SIGNALED;
@@ -231,79 +231,121 @@ void Endpoint::name_regions(const WorkRequest& request, SendRecord& record) noex
   for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
 }
 
-// The common case with few instructions: whole operations of one segment, without fence or immediate, that
-// leave at once. Returns how many of the first requests were that; the next one needs the long way, or the
-// chain is full.
+void Endpoint::find_credit() noexcept {
+  credit_ = 0;
+  if (issued_ != sends_.tail || in_device() + own_requests > device_depth_) return;
+  credit_ = std::min(sends_.depth() - static_cast<std::uint32_t>(sends_.size()),
+                     device_depth_ - own_requests - in_device() + 1);
+}
+
+// The common case with few instructions: a whole operation of one segment, without fence or immediate, that
+// leaves at once; there is credit. False when it needs the long way; then nothing has changed.
+[[gnu::always_inline]] inline bool Endpoint::build_simple(const WorkRequest& request, ibv_send_wr& work,
+                                                          ibv_sge& place) noexcept {
+  const auto index = static_cast<std::size_t>(request.operation);
+  const auto flags = static_cast<unsigned>(request.flags);
+  if (index >= simple_limits_.size() || (flags & ~simple_flags) != 0 || request.segments.size() != 1)
+      [[unlikely]]
+    return false;
+  const Segment& segment = request.segments.front();
+  const std::uint64_t length = segment.length;
+  if (length - 1 >= simple_limits_[index]) [[unlikely]]
+    return false;  // an empty one too
+  unsigned native = static_cast<unsigned>(IBV_SEND_INLINE);
+  if (length > simple_inline_[index]) {
+    if ((flags & inline_flag) != 0) [[unlikely]]
+      return false;
+    native = 0;
+  }
+  if (segment.region != 0) {
+    const engine::RegionEntry* region = last_region_;
+    if (region == nullptr || region->token.load(std::memory_order_acquire) != segment.region) [[unlikely]] {
+      region = context_.regions().find(segment.region);
+      if (region == nullptr) return false;
+      last_region_ = region;
+    }
+    if (!engine::inside(segment.offset, length, region->length) || !has(region->access, shapes[index].local))
+        [[unlikely]]
+      return false;
+    place = {reinterpret_cast<std::uint64_t>(region->address) + segment.offset,
+             static_cast<std::uint32_t>(length), local_key(*region)};
+  } else {
+    if ((flags & inline_flag) == 0 || segment.offset == 0) [[unlikely]]
+      return false;
+    place.addr = segment.offset;
+    place.length = static_cast<std::uint32_t>(length);
+  }
+  if (index != static_cast<std::size_t>(Operation::send)) {
+    const Import* import = last_import_;
+    if (import == nullptr || import->token != request.remote.memory) [[unlikely]] {
+      const std::uint64_t slot = request.remote.memory & 0xffffffff;
+      if (slot >= imports_.size() || imports_[slot].token != request.remote.memory) return false;
+      last_import_ = import = &imports_[slot];
+    }
+    if (!has(import->access, shapes[index].remote) ||
+        !engine::inside(request.remote.offset, length, import->length)) [[unlikely]]
+      return false;
+    work.wr.rdma.remote_addr = import->address + request.remote.offset;
+    work.wr.rdma.rkey = import->key;
+  }
+  const bool asked = (flags & unsignalled_flag) == 0;
+  if (asked && !send_queue_.reserve()) [[unlikely]]
+    return false;
+  const std::uint32_t serial = ++serial_;
+  SendRecord& record = sends_.back();
+  ++sends_.tail;
+  --credit_;
+  record.context = request.context;
+  record.length = length;
+  record.region = segment.region;
+  record.last_serial = serial;
+  record.operation = request.operation;
+  record.signalled = asked;
+  record.more_regions = false;
+  record.planned = false;
+  if (signals_.next(asked)) native |= IBV_SEND_SIGNALED;
+  work.wr_id = tag_ | serial;
+  work.opcode = shapes[index].opcode;
+  work.send_flags = native;
+  return true;
+}
+
+// Returns how many of the first requests were of that kind; the next one needs the long way, or the chain is
+// full.
 std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count) noexcept {
-  if (issued_ != sends_.tail || in_device() + own_requests > device_depth_) [[unlikely]]
-    return 0;
+  if (credit_ < count) [[unlikely]]
+    find_credit();
   Chain& chain = group_.chain();
-  const std::size_t room = std::min<std::size_t>(
-      {chain.room(), sends_.depth() - sends_.size(), device_depth_ - own_requests - in_device() + 1});
-  count = std::min(count, room);
-  const engine::RegionTable& regions = context_.regions();
+  count = std::min({count, chain.room(), std::size_t{credit_}});
   std::size_t done = 0;
   for (; done < count; ++done) {
-    const WorkRequest& request = requests[done];
-    const auto index = static_cast<std::size_t>(request.operation);
-    const auto flags = static_cast<unsigned>(request.flags);
-    if (index >= simple_limits_.size() || (flags & ~simple_flags) != 0 || request.segments.size() != 1) break;
-    const Segment& segment = request.segments.front();
-    const std::uint64_t length = segment.length;
-    if (length - 1 >= simple_limits_[index]) break;  // an empty one too
-    const bool short_enough = length <= device_inline_ && request.operation != Operation::read;
-    if ((flags & inline_flag) != 0 && !short_enough) break;
-    ibv_sge& place = chain.places()[0];
-    if (segment.region != 0) {
-      const engine::RegionEntry* region = regions.find(segment.region);
-      if (region == nullptr || !engine::inside(segment.offset, length, region->length) ||
-          !has(region->access, shapes[index].local))
-        break;
-      place = {reinterpret_cast<std::uint64_t>(region->address) + segment.offset,
-               static_cast<std::uint32_t>(length), local_key(*region)};
-    } else {
-      if ((flags & inline_flag) == 0 || segment.offset == 0) break;
-      place = {segment.offset, static_cast<std::uint32_t>(length), 0};
-    }
     ibv_send_wr& work = chain.next();
-    if (request.operation != Operation::send) {
-      const std::uint64_t slot = request.remote.memory & 0xffffffff;
-      if (slot >= imports_.size()) break;
-      const Import& import = imports_[slot];
-      if (import.token != request.remote.memory || !has(import.access, shapes[index].remote) ||
-          !engine::inside(request.remote.offset, length, import.length))
-        break;
-      work.wr.rdma.remote_addr = import.address + request.remote.offset;
-      work.wr.rdma.rkey = import.key;
-    }
-    const bool asked = (flags & unsignalled_flag) == 0;
-    if (asked && !send_queue_.reserve()) [[unlikely]]
-      break;
-    messages_sent_ += request.operation == Operation::send ? 1 : 0;
-    const std::uint32_t serial = ++serial_;
-    SendRecord& record = sends_.back();
-    record.context = request.context;
-    record.length = length;
-    record.region = segment.region;
-    record.last_serial = serial;
-    record.requests = 1;
-    record.operation = request.operation;
-    record.signalled = asked;
-    record.more_regions = false;
-    ++sends_.tail;
-    unsigned native = short_enough ? static_cast<unsigned>(IBV_SEND_INLINE) : 0U;
-    if (signals_.next(asked)) {
-      native |= IBV_SEND_SIGNALED;
-      ++chain.signals;
-    }
-    work.wr_id = Tag::of(place_.slot, serial);
+    if (!build_simple(requests[done], work, chain.places()[0])) break;
     work.num_sge = 1;
-    work.opcode = shapes[index].opcode;
-    work.send_flags = native;
+    chain.signals += (work.send_flags & IBV_SEND_SIGNALED) != 0 ? 1 : 0;
     chain.take();
   }
-  issued_ = sends_.tail;
+  issued_ += done;
   return done;
+}
+
+// A call of one operation needs no chain.
+[[gnu::always_inline]] inline void Endpoint::post_one() noexcept {
+  ++issued_;
+  ibv_send_wr* bad = nullptr;
+  const int code = post_chain(&one_, &bad);
+  Counts& counts = group_.counts();
+  counts.add(Count::single_posts);
+  if ((one_.send_flags & IBV_SEND_SIGNALED) != 0) counts.add(Count::signals);
+  if (code != 0) [[unlikely]]
+    refused_one(code);
+}
+
+void Endpoint::refused_one(int code) noexcept {
+  Counts& counts = group_.counts();
+  counts.take_back(Count::signals, keep_refused(&one_, 1));
+  counts.take_back(Count::work_requests, 1);
+  refused(code, "a request");
 }
 
 PostResult Endpoint::refuse() const noexcept {
@@ -314,6 +356,15 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
   const engine::Entry entry(group_.gate());
   if (state_ != State::up) [[unlikely]]
     return refuse();
+  if (count == 1 && credit_ != 0 && build_simple(*requests, one_, one_place_)) [[likely]] {
+    post_one();
+    if (signals_.trailing()) context_.expect_service();
+    return {Status::ok, 1};
+  }
+  return post_any(requests, count);
+}
+
+PostResult Endpoint::post_any(const WorkRequest* requests, std::size_t count) noexcept {
   PostResult result;
   Chain& chain = group_.chain();
   while (true) {

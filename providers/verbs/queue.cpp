@@ -106,7 +106,7 @@ void Queue::detach(const Place& place, std::uint32_t entries, SharedReceives* sh
   free_slots_.push_back(place.slot);
 }
 
-void Queue::absorb(const ibv_wc& entry) noexcept {
+[[gnu::always_inline]] inline void Queue::absorb(const ibv_wc& entry) noexcept {
   if ((entry.wr_id & Tag::receive) == 0) {
     if (Endpoint* endpoint = slots_[Tag::slot(entry.wr_id)]; endpoint != nullptr) endpoint->on_sent(entry);
   } else if ((entry.wr_id & Tag::shared) == 0) {
@@ -168,23 +168,16 @@ std::size_t Queue::poll(Completion* out, std::size_t room) noexcept {
   const engine::Entry entry(gate());
   note_activity();
   // Mostly nobody sleeps, nothing is left in the ring, and there is one device's queue.
-  if (only_ != nullptr && !armed() && !has_entries() && room != 0) [[likely]]
-    return poll_only(out, room);
-  return poll_any(out, room);
-}
-
-std::size_t Queue::poll_only(Completion* out, std::size_t room) noexcept {
-  direct_ = out;
-  direct_end_ = out + room;
+  if (only_ == nullptr || armed() || has_entries() || room == 0) [[unlikely]]
+    return poll_any(out, room);
   std::array<ibv_wc, batch> entries;
   const int count = ibv_poll_cq(only_, static_cast<int>(std::min(room, batch)), entries.data());
   counts_.add(Count::polls);
-  if (count <= 0) {
-    direct_ = direct_end_ = nullptr;
-    return 0;
-  }
+  if (count <= 0) return 0;
+  direct_ = out;
+  direct_end_ = out + room;
   counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-  for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)]);
+  for (const ibv_wc *one = entries.data(), *const end = one + count; one != end; ++one) absorb(*one);
   auto written = static_cast<std::size_t>(direct_ - out);
   direct_ = direct_end_ = nullptr;
   if (written != 0) release(static_cast<std::uint32_t>(written));

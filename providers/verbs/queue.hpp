@@ -68,7 +68,7 @@ class Queue final : public engine::Queue {
   // ring. `fill` writes all fields.
   template <class Fill>
   void emit(Fill&& fill) noexcept {
-    if (direct_ != direct_end_ && !has_entries()) [[likely]] {
+    if (direct_ != direct_end_) [[likely]] {
       fill(*direct_++);
       return;
     }
@@ -83,7 +83,6 @@ class Queue final : public engine::Queue {
   void enter_child() noexcept;
 
  private:
-  std::size_t poll_only(Completion* out, std::size_t room) noexcept;
   std::size_t poll_any(Completion* out, std::size_t room) noexcept;
   void note_shape() noexcept;
   std::size_t drive(Completion* out, std::size_t room) noexcept;

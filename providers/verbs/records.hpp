@@ -20,11 +20,12 @@ struct SendRecord {
   std::uint64_t length;
   std::uint64_t region;       // token of the first segment; 0: none
   std::uint32_t last_serial;  // of its last work request, once all are handed over
-  std::uint32_t requests;     // work requests it took so far
   Operation operation;
   bool signalled;
   bool more_regions;  // see RegionNames
+  bool planned;       // see Plan; else it was one work request
 };
+static_assert(sizeof(SendRecord) == 32, "found by a shift");
 
 struct ReceiveRecord {
   std::uint64_t context;
@@ -51,6 +52,7 @@ struct Plan {
   std::uint64_t compare;
   std::uint32_t remote_key;
   std::uint32_t part_count;
+  std::uint32_t requests;  // work requests it took so far
   std::uint32_t immediate;
   unsigned flags;  // IBV_SEND_INLINE, IBV_SEND_FENCE
   ibv_wr_opcode opcode;
