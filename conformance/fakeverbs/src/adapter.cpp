@@ -113,6 +113,11 @@ std::uint32_t Adapter::reserve_number() {
   }
 }
 
+std::uint64_t Adapter::live_objects() {
+  const std::lock_guard guard(objects_mutex_);
+  return queue_pair_count_ + completion_queues_.size() + shared_queues_.size() + regions_.live();
+}
+
 void Adapter::add(QueuePair& pair) {
   const std::lock_guard guard(objects_mutex_);
   const std::uint32_t index = pair.qp_base.qp_num % max_queue_pairs;

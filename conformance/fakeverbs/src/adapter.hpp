@@ -50,6 +50,8 @@ class Adapter {
 
   // Queue pairs. `reserve` answers a number whose place in the table is free, 0 when the table is full.
   [[nodiscard]] std::uint32_t reserve_number();
+  // Queue pairs, completion queues, shared receive queues and regions that there are.
+  [[nodiscard]] std::uint64_t live_objects();
   void add(QueuePair& pair);
   void remove(QueuePair& pair);
   // Safe while the caller holds a lock that `remove`'s caller takes afterwards.

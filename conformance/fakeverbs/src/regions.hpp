@@ -29,10 +29,14 @@ class RegionTable {
   // No new access begins; those under way are the caller's to wait for.
   void begin_removal(std::uint32_t key);
   void finish_removal(std::uint32_t key);
+  [[nodiscard]] std::uint64_t live() const {
+    const std::lock_guard guard(mutex_);
+    return used_ - free_.size();
+  }
 
  private:
   Segment& segment_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::uint32_t used_ = 0;
   std::deque<std::uint32_t> free_;
   std::vector<std::uint16_t> generations_;
