@@ -61,7 +61,9 @@ TEST(Cycles, ConnectingAndClosingLeavesNothing) {
     const Holdings after = holdings();
     EXPECT_EQ(after.objects, before.objects);
     EXPECT_LE(after.descriptors, before.descriptors);
-    if (memory_is_ours) EXPECT_LE(after.resident_kib, before.resident_kib + 1024);
+    if (memory_is_ours) {
+      EXPECT_LE(after.resident_kib, before.resident_kib + 1024);
+    }
   });
 }
 
