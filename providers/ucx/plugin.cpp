@@ -1,0 +1,75 @@
+// The UCX provider: weft's contract on UCP, over the transports that UCX has here.
+#include <string>
+
+#include "library.hpp"
+#include "transports.hpp"
+#include "ucx_context.hpp"
+
+namespace weft::ucx {
+
+namespace {
+
+// RDMA is one more kind of lanes once it runs; until then its absence is said.
+void report_hardware(const std::vector<Transport>& found, std::vector<FabricReport>& reports) {
+  FabricReport report;
+  report.name = "rc";
+  report.trust = Trust::connected_peers;
+  report.device = devices_of(found, "rc_verbs,rc_mlx5");
+  report.reason = report.device.empty()
+                      ? "UCX finds no RDMA device on this machine"
+                      : "this version of the provider uses no RDMA device; take verbs, or ucx:tcp over its interface";
+  reports.push_back(std::move(report));
+}
+
+class UcxProvider final : public provider::Provider {
+ public:
+  [[nodiscard]] std::vector<FabricReport> probe(provider::Host& host) override {
+    std::vector<FabricReport> reports;
+    for (const Lanes& lanes : all_lanes()) {
+      if (*lanes.name == '\0') continue;  // it is the sum of the others
+      FabricReport report;
+      report.name = lanes.name;
+      report.priority = lanes.priority;
+      report.trust = lanes.trust;
+      try {
+        const Library library = open_library(host, lanes, {});
+        report.device = library.devices;
+        const ucp_worker_h worker = make_worker(library.context.get());
+        ucp_worker_destroy(worker);
+        report.usable = true;
+      } catch (const Error& error) {
+        report.reason = error.what();
+      }
+      reports.push_back(std::move(report));
+    }
+    report_hardware(list_transports(), reports);
+    return reports;
+  }
+
+  [[nodiscard]] std::vector<provider::Variable> variables() const override {
+    return {{hooks_variable, "off",
+             "on: UCX watches the program's memory by replacing mmap and its like in the whole process; "
+             "nothing here needs it"}};
+  }
+  [[nodiscard]] bool is_decorator() const noexcept override { return false; }
+
+  [[nodiscard]] std::unique_ptr<provider::Context> open(
+      provider::Host& host, const provider::OpenRequest& request,
+      std::unique_ptr<provider::Context> /*inner*/) override {
+    const Lanes& lanes = lanes_named(request.beneath);
+    std::string device(request.device);
+    if (!request.address.empty()) device = interface_with(request.address);
+    return std::make_unique<UcxContext>(host, request, open_library(host, lanes, device));
+  }
+};
+
+provider::Provider* instance() {
+  static auto* const provider = new UcxProvider;  // never destroyed
+  return provider;
+}
+
+}  // namespace
+
+}  // namespace weft::ucx
+
+WEFT_EXPORT_PROVIDER("ucx", weft::ucx::version_text(), weft::ucx::instance)

@@ -1,0 +1,34 @@
+// An endpoint over UCX: the engine's stream of frames, cut into active messages.
+#pragma once
+
+#include <string_view>
+
+#include "common/message_endpoint.hpp"
+#include "path.hpp"
+
+namespace weft::ucx {
+
+class UcxContext;
+class UcxQueue;
+
+class UcxEndpoint final : public engine::MessageEndpoint {
+ public:
+  UcxEndpoint(UcxContext& context, UcxQueue& queue, const provider::EndpointRequest& request);
+  ~UcxEndpoint() override;
+
+  // The path this endpoint is on broke; with the gate held.
+  void path_lost(ucs_status_t status) noexcept;
+
+ protected:
+  [[nodiscard]] std::vector<std::byte> fabric_blob(const provider::PathAddresses& path) override;
+  bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) override;
+  [[nodiscard]] Submitted submit(engine::SendBuffer& buffer, std::int32_t& native_code) noexcept override;
+  void disconnect_fabric() noexcept override;
+
+ private:
+  UcxQueue& queue_;
+  const bool same_host_only_;
+  Path* path_ = nullptr;
+};
+
+}  // namespace weft::ucx

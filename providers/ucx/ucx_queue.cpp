@@ -1,0 +1,225 @@
+#include "ucx_queue.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "handles.hpp"
+#include "ucx_context.hpp"
+#include "ucx_endpoint.hpp"
+#include "worker_address.hpp"
+
+namespace weft::ucx {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr unsigned message_id = 1;  // of our active messages; they are ours alone in this worker
+constexpr auto patience = 1s;       // with what nobody waits for
+
+// Where a buffer under way notes its path: room that a fabric may use as it likes.
+void note_path(engine::SendBuffer& buffer, Path* path) noexcept {
+  std::memcpy(buffer.fabric_context.data(), static_cast<const void*>(&path), sizeof path);
+}
+Path& path_of(const engine::SendBuffer& buffer) noexcept {
+  Path* path = nullptr;
+  std::memcpy(static_cast<void*>(&path), buffer.fabric_context.data(), sizeof path);
+  return *path;
+}
+
+}  // namespace
+
+UcxQueue::UcxQueue(UcxContext& context, std::uint32_t capacity, provider::QueueEvents& events)
+    : engine::MessageQueue(context, capacity, events),
+      context_(context),
+      owner_(getpid()),
+      worker_(make_worker(context.library().context.get())) {
+  try {
+    ucp_am_handler_param_t handler{};
+    handler.field_mask =
+        UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = message_id;
+    handler.cb = &on_message;
+    handler.arg = this;
+    if (const ucs_status_t code = ucp_worker_set_am_recv_handler(worker_, &handler); code != UCS_OK)
+      refuse("ucp_worker_set_am_recv_handler", code);
+    int descriptor = -1;
+    if (const ucs_status_t code = ucp_worker_get_efd(worker_, &descriptor); code != UCS_OK)
+      refuse("ucp_worker_get_efd", code);
+    watch_fabric(descriptor);
+  } catch (...) {
+    leave_helper_alone();
+    ucp_worker_destroy(worker_);
+    throw;
+  }
+}
+
+UcxQueue::~UcxQueue() {
+  leave_helper_alone();
+  if (getpid() != owner_) return;
+  ending_ = true;
+  for (const auto& path : paths_) close_path(*path);
+  ucp_worker_destroy(worker_);
+}
+
+std::vector<std::byte> UcxQueue::worker_address() const {
+  ucp_address_t* address = nullptr;
+  std::size_t length = 0;
+  if (const ucs_status_t code = ucp_worker_get_address(worker_, &address, &length); code != UCS_OK)
+    refuse("ucp_worker_get_address", code);
+  std::vector<std::byte> bytes(length);
+  std::memcpy(bytes.data(), address, length);
+  ucp_worker_release_address(worker_, address);
+  return bytes;
+}
+
+Path& UcxQueue::join_path(std::span<const std::byte> address, UcxEndpoint& endpoint) {
+  // What the worker knows of broken connections comes first.
+  progress();
+  const auto found = std::find_if(paths_.begin(), paths_.end(), [address](const auto& path) {
+    return std::equal(address.begin(), address.end(), path->address.begin(), path->address.end());
+  });
+  Path& path = found != paths_.end() ? **found : make_path(address);
+  path.members.push_back(&endpoint);
+  return path;
+}
+
+Path& UcxQueue::make_path(std::span<const std::byte> address) {
+  if (const std::string obstacle = why_not(worker_address(), address); !obstacle.empty())
+    throw Error(Status::protocol, obstacle);
+  auto path = std::make_unique<Path>();
+  path->queue = this;
+  path->address.assign(address.begin(), address.end());
+  paths_.reserve(paths_.size() + 1);
+  ucp_ep_params_t parameters{};
+  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+                          UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.address = reinterpret_cast<const ucp_address_t*>(path->address.data());
+  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_handler.cb = &on_failure;
+  parameters.err_handler.arg = path.get();
+  if (const ucs_status_t code = ucp_ep_create(worker_, &parameters, &path->endpoint); code != UCS_OK) {
+    throw Error(Status::unreachable, "the peer cannot be reached by UCX over " + context_.attributes().fabric +
+                                         ": ucp_ep_create failed: " + ucs_status_string(code));
+  }
+  paths_.push_back(std::move(path));
+  return *paths_.back();
+}
+
+void UcxQueue::leave_path(Path& path, UcxEndpoint& endpoint) noexcept {
+  std::erase(path.members, &endpoint);
+  if (!path.members.empty() || path.under_way == 0 || path.broken != UCS_OK) return;
+  path.deserted = std::chrono::steady_clock::now();
+  ++deserted_;
+}
+
+ucs_status_ptr_t UcxQueue::send(Path& path, engine::SendBuffer& buffer) noexcept {
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask =
+      UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FIELD_FLAGS;
+  parameters.flags = UCP_AM_SEND_FLAG_EAGER;
+  parameters.cb.send = &on_sent;
+  parameters.user_data = &buffer;
+  note_path(buffer, &path);
+  const ucs_status_ptr_t request =
+      ucp_am_send_nbx(path.endpoint, message_id, nullptr, 0, buffer.bytes, buffer.length, &parameters);
+  if (UCS_PTR_IS_PTR(request)) ++path.under_way;
+  return request;
+}
+
+ucs_status_t UcxQueue::on_message(void* queue, const void* /*header*/, std::size_t /*header_length*/,
+                                  void* data, std::size_t length,
+                                  const ucp_am_recv_param_t* parameters) noexcept {
+  auto& self = *static_cast<UcxQueue*>(queue);
+  // Ours all come whole; an announcement of something to be fetched is not from weft.
+  if ((parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0 && !self.ending_)
+    self.message_arrived(static_cast<const std::byte*>(data), length);
+  return UCS_OK;
+}
+
+void UcxQueue::on_sent(void* request, ucs_status_t status, void* data) noexcept {
+  auto& buffer = *static_cast<engine::SendBuffer*>(data);
+  Path& path = path_of(buffer);
+  UcxQueue& self = *path.queue;
+  ucp_request_free(request);
+  if (--path.under_way == 0 && path.broken != UCS_OK) self.any_broken_ = true;
+  if (self.ending_) return;
+  if (status == UCS_OK) {
+    self.sent(buffer);
+  } else {
+    self.send_failed(buffer, status, ucs_status_string(status));
+  }
+}
+
+void UcxQueue::on_failure(void* data, ucp_ep_h /*endpoint*/, ucs_status_t status) noexcept {
+  auto& path = *static_cast<Path*>(data);
+  if (path.queue->ending_ || path.broken != UCS_OK) return;
+  path.broken = status;
+  path.queue->any_broken_ = true;
+}
+
+bool UcxQueue::progress() noexcept {
+  // A few rounds at most, so that the program gets its entries; one round takes at most 16 messages.
+  constexpr int most_rounds = 8;
+  bool any = false;
+  if (in_child()) [[unlikely]]
+    return false;  // the worker's connections are the parent's (MEM-7)
+  for (int i = 0; i < most_rounds; ++i) {
+    if (ucp_worker_progress(worker_) == 0) break;
+    any = true;
+  }
+  if (any_broken_) [[unlikely]]
+    drop_broken_paths();
+  if (deserted_ != 0) [[unlikely]]
+    drop_deserted_paths();
+  return any;
+}
+
+bool UcxQueue::arm_fabric() noexcept { return !in_child() && ucp_worker_arm(worker_) == UCS_OK; }
+
+// By force: what is under way comes back as cancelled, some of it inside the call. Its buffers are the
+// library's and live on.
+void UcxQueue::close_path(Path& path) noexcept {
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
+  parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
+  const ucs_status_ptr_t request = ucp_ep_close_nbx(path.endpoint, &parameters);
+  if (UCS_PTR_IS_PTR(request)) ucp_request_free(request);  // it goes on by itself
+}
+
+void UcxQueue::drop_broken_paths() noexcept {
+  any_broken_ = false;
+  std::erase_if(paths_, [this](const auto& path) {
+    if (path->broken == UCS_OK) return false;
+    if (path->endpoint != nullptr) {
+      while (!path->members.empty()) {
+        UcxEndpoint* const member = path->members.back();
+        path->members.pop_back();
+        member->path_lost(path->broken);
+      }
+      close_path(*path);
+      path->endpoint = nullptr;
+      path->address.clear();  // nobody joins it any more
+    }
+    return path->under_way == 0;
+  });
+}
+
+void UcxQueue::drop_deserted_paths() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  deserted_ = 0;
+  for (const auto& path : paths_) {
+    if (!path->members.empty() || path->under_way == 0 || path->broken != UCS_OK) continue;
+    if (now - path->deserted < patience) {
+      ++deserted_;
+      continue;
+    }
+    path->broken = UCS_ERR_TIMED_OUT;
+    any_broken_ = true;
+  }
+}
+
+}  // namespace weft::ucx

@@ -1,0 +1,57 @@
+// A completion queue with its UCX worker: what its endpoints send and receive goes through it.
+#pragma once
+
+#include <sys/types.h>
+#include <ucp/api/ucp.h>
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "common/message_queue.hpp"
+#include "path.hpp"
+
+namespace weft::ucx {
+
+class UcxContext;
+
+class UcxQueue final : public engine::MessageQueue {
+ public:
+  UcxQueue(UcxContext& context, std::uint32_t capacity, provider::QueueEvents& events);
+  ~UcxQueue() override;
+
+  // ---- for endpoints
+  // The address of the worker, for the peer. Throws Error.
+  [[nodiscard]] std::vector<std::byte> worker_address() const;
+  // Joins the path to this worker; with the gate held. Throws Error(unreachable).
+  Path& join_path(std::span<const std::byte> address, UcxEndpoint& endpoint);
+  void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
+  // UCX took the message, and will tell of its buffer.
+  [[nodiscard]] ucs_status_ptr_t send(Path& path, engine::SendBuffer& buffer) noexcept;
+
+ protected:
+  bool progress() noexcept override;
+  [[nodiscard]] bool arm_fabric() noexcept override;
+
+ private:
+  static ucs_status_t on_message(void* queue, const void* header, std::size_t header_length, void* data,
+                                 std::size_t length, const ucp_am_recv_param_t* parameters) noexcept;
+  static void on_sent(void* request, ucs_status_t status, void* buffer) noexcept;
+  static void on_failure(void* path, ucp_ep_h endpoint, ucs_status_t status) noexcept;
+
+  Path& make_path(std::span<const std::byte> address);
+  void close_path(Path& path) noexcept;
+  void drop_broken_paths() noexcept;
+  void drop_deserted_paths() noexcept;
+
+  UcxContext& context_;
+  const pid_t owner_;  // in a forked child UCX is left alone
+  ucp_worker_h worker_ = nullptr;
+  std::vector<std::unique_ptr<Path>> paths_;
+  std::uint32_t deserted_ = 0;  // paths with messages under way that nobody waits for
+  bool any_broken_ = false;
+  bool ending_ = false;
+};
+
+}  // namespace weft::ucx
