@@ -29,7 +29,7 @@ bool UcxEndpoint::connect_fabric(std::span<const std::byte> blob, const provider
                 "the peer is on another host, which UCX's shared memory does not reach; use ucx:tcp, or tcp");
   }
   path_ = &queue_.join_path(blob, *this);
-  return true;
+  return path_->ready;
 }
 
 UcxEndpoint::Submitted UcxEndpoint::submit(engine::SendBuffer& buffer, std::int32_t& native_code) noexcept {
@@ -45,8 +45,13 @@ UcxEndpoint::Submitted UcxEndpoint::submit(engine::SendBuffer& buffer, std::int3
 }
 
 void UcxEndpoint::path_lost(ucs_status_t status) noexcept {
+  const bool was_ready = path_->ready;
   path_ = nullptr;  // it has forgotten this endpoint
-  path_broken(status, ucs_status_string(status));
+  if (was_ready) {
+    path_broken(status, ucs_status_string(status));
+  } else {
+    events().failed(Status::unreachable, 0, status, ucs_status_string(status));
+  }
 }
 
 void UcxEndpoint::disconnect_fabric() noexcept {

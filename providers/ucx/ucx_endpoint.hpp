@@ -16,7 +16,9 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   UcxEndpoint(UcxContext& context, UcxQueue& queue, const provider::EndpointRequest& request);
   ~UcxEndpoint() override;
 
-  // The path this endpoint is on broke; with the gate held.
+  // ---- for the queue, with the gate held
+  void path_ready() noexcept { events().established(); }
+  // The path this endpoint is on broke.
   void path_lost(ucs_status_t status) noexcept;
 
  protected:

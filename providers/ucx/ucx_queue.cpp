@@ -84,6 +84,7 @@ Path& UcxQueue::join_path(std::span<const std::byte> address, UcxEndpoint& endpo
   });
   Path& path = found != paths_.end() ? **found : make_path(address);
   path.members.push_back(&endpoint);
+  if (!path.ready) context_.request_service();  // wiring up takes a few rounds
   return path;
 }
 
@@ -106,7 +107,35 @@ Path& UcxQueue::make_path(std::span<const std::byte> address) {
                                          ": ucp_ep_create failed: " + ucs_status_string(code));
   }
   paths_.push_back(std::move(path));
+  await_peer(*paths_.back());
   return *paths_.back();
+}
+
+// A flush ends once the connections stand. While one of TCP waits for its answer UCX's descriptor stays readable
+// (1.13), so nobody is told "up" before.
+void UcxQueue::await_peer(Path& path) noexcept {
+  ucp_request_param_t parameters{};
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;
+  parameters.cb.send = &on_ready;
+  parameters.user_data = &path;
+  const ucs_status_ptr_t request = ucp_ep_flush_nbx(path.endpoint, &parameters);
+  if (UCS_PTR_IS_PTR(request)) {
+    ++path.under_way;
+  } else if (request == nullptr) {
+    path.ready = true;
+  } else {
+    path.broken = UCS_PTR_STATUS(request);
+    any_broken_ = true;
+  }
+}
+
+void UcxQueue::on_ready(void* request, ucs_status_t status, void* data) noexcept {
+  auto& path = *static_cast<Path*>(data);
+  ucp_request_free(request);
+  if (--path.under_way == 0 && path.broken != UCS_OK) path.queue->any_broken_ = true;
+  if (status != UCS_OK || path.queue->ending_) return;  // on_failure tells why
+  path.ready = true;
+  for (UcxEndpoint* member : path.members) member->path_ready();
 }
 
 void UcxQueue::leave_path(Path& path, UcxEndpoint& endpoint) noexcept {

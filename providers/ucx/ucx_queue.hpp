@@ -24,7 +24,8 @@ class UcxQueue final : public engine::MessageQueue {
   // ---- for endpoints
   // The address of the worker, for the peer. Throws Error.
   [[nodiscard]] std::vector<std::byte> worker_address() const;
-  // Joins the path to this worker; with the gate held. Throws Error(unreachable).
+  // Joins the path to this worker; with the gate held. When it is not ready yet, UcxEndpoint::path_ready() or
+  // path_lost() follows. Throws Error: unreachable, protocol.
   Path& join_path(std::span<const std::byte> address, UcxEndpoint& endpoint);
   void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
   // UCX took the message, and will tell of its buffer.
@@ -38,9 +39,11 @@ class UcxQueue final : public engine::MessageQueue {
   static ucs_status_t on_message(void* queue, const void* header, std::size_t header_length, void* data,
                                  std::size_t length, const ucp_am_recv_param_t* parameters) noexcept;
   static void on_sent(void* request, ucs_status_t status, void* buffer) noexcept;
+  static void on_ready(void* request, ucs_status_t status, void* path) noexcept;
   static void on_failure(void* path, ucp_ep_h endpoint, ucs_status_t status) noexcept;
 
   Path& make_path(std::span<const std::byte> address);
+  void await_peer(Path& path) noexcept;
   void close_path(Path& path) noexcept;
   void drop_broken_paths() noexcept;
   void drop_deserted_paths() noexcept;
