@@ -36,7 +36,8 @@ UcxQueue::UcxQueue(UcxContext& context, std::uint32_t capacity, provider::QueueE
     : engine::MessageQueue(context, capacity, events),
       context_(context),
       owner_(getpid()),
-      worker_(make_worker(context.library().context.get())) {
+      worker_(make_worker(context.library().context.get())),
+      tells_of_room_(context.library().transports == "tcp") {
   try {
     ucp_am_handler_param_t handler{};
     handler.field_mask =
@@ -155,7 +156,10 @@ ucs_status_ptr_t UcxQueue::send(Path& path, engine::SendBuffer& buffer) noexcept
   note_path(buffer, &path);
   const ucs_status_ptr_t request =
       ucp_am_send_nbx(path.endpoint, message_id, nullptr, 0, buffer.bytes, buffer.length, &parameters);
-  if (UCS_PTR_IS_PTR(request)) ++path.under_way;
+  if (UCS_PTR_IS_PTR(request)) {
+    ++path.under_way;
+    ++in_ucx_hands_;
+  }
   return request;
 }
 
@@ -175,6 +179,8 @@ void UcxQueue::on_sent(void* request, ucs_status_t status, void* data) noexcept 
   UcxQueue& self = *path.queue;
   ucp_request_free(request);
   if (--path.under_way == 0 && path.broken != UCS_OK) self.any_broken_ = true;
+  --self.in_ucx_hands_;
+  self.refusals_ = 0;
   if (self.ending_) return;
   if (status == UCS_OK) {
     self.sent(buffer);
@@ -207,7 +213,20 @@ bool UcxQueue::progress() noexcept {
   return any;
 }
 
-bool UcxQueue::arm_fabric() noexcept { return !in_child() && ucp_worker_arm(worker_) == UCS_OK; }
+// UCX wakes nobody when a peer's shared queue has room again. A peer that is awake makes room at once, so
+// looking on is worth it for a while; then the helper looks instead.
+bool UcxQueue::arm_fabric() noexcept {
+  constexpr unsigned most_refusals = 2000;
+  if (in_child()) return false;
+  if (in_ucx_hands_ != 0 && !tells_of_room_) {
+    if (++refusals_ < most_refusals) return false;
+    if (!stuck()) {
+      set_stuck(true);
+      context_.request_service();
+    }
+  }
+  return ucp_worker_arm(worker_) == UCS_OK;
+}
 
 // By force: what is under way comes back as cancelled, some of it inside the call. Its buffers are the
 // library's and live on.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstring>
 
 namespace weft::ucx {
@@ -63,14 +62,15 @@ class Reader {
   return {bytes.begin(), bytes.end()};
 }
 
-// Overhead, bandwidth, latency: numbers by which UCX compares lanes.
+// By these numbers UCX compares lanes; it relies on none being negative or out of reason.
 [[nodiscard]] bool skip_speeds(Reader& reader) noexcept {
-  constexpr float fastest = 1e18F;
-  for (int i = 0; i < 3; ++i) {
-    const auto value = reader.value<float>();
-    if (!std::isfinite(value) || std::abs(value) > fastest) return false;
-  }
-  return true;
+  constexpr float longest = 1.0F;      // seconds
+  constexpr float fastest = 1e15F;     // bytes in one
+  const auto overhead = reader.value<float>();
+  const auto bandwidth = reader.value<float>();
+  const auto latency = reader.value<float>();
+  return overhead >= 0 && overhead <= longest && bandwidth >= 0 && bandwidth <= fastest && latency >= 0 &&
+         latency <= longest;
 }
 
 bool parse_transports(Reader& reader, std::span<const std::byte> device, std::vector<AddressEntry>& out) {

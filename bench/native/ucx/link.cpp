@@ -13,8 +13,8 @@ struct Setting {
 
 // The same lanes as weft's provider takes. Without the second setting UCX has no shared memory in this error
 // mode.
-constexpr Setting tcp_lanes[] = {{"TLS", "tcp"}};
-constexpr Setting shm_lanes[] = {{"TLS", "posix,sysv,cma"}, {"MM_ERROR_HANDLING", "y"}};
+constexpr std::array tcp_lanes{Setting{"TLS", "tcp"}};
+constexpr std::array shm_lanes{Setting{"TLS", "posix,sysv,cma"}, Setting{"MM_ERROR_HANDLING", "y"}};
 
 }  // namespace
 
@@ -93,10 +93,15 @@ void Link::on_done(void* request, ucs_status_t /*status*/, void* self) {
   ucp_request_free(request);
 }
 
-void Link::on_fetched(void* request, ucs_status_t /*status*/, std::size_t length, void* self) {
-  auto& link = *static_cast<Link*>(self);
+void Link::on_flushed(void* request, ucs_status_t status, void* self) {
+  ++static_cast<Link*>(self)->flushed_;
+  on_done(request, status, self);
+}
+
+void Link::on_fetched(void* request, ucs_status_t /*status*/, std::size_t length, void* data) {
+  const auto& fetch = *static_cast<const Fetch*>(data);
   ucp_request_free(request);
-  link.on_message(link.fetched_to_, length);
+  fetch.link->on_message(fetch.place, length);
 }
 
 // Nothing to mend: the process that waits is told to go by the one that measures.
@@ -110,14 +115,14 @@ ucs_status_t Link::on_arrival(void* self, const void* /*header*/, std::size_t /*
     return UCS_OK;
   }
   // Large: UCX fetches it straight to its place.
-  std::byte* place = link.place_for(length);
+  Fetch& entry = link.fetches_[link.next_fetch_++ % link.fetches_.size()];
+  entry = {&link, link.place_for(length)};
   ucp_request_param_t fetch{};
   fetch.op_attr_mask =
       UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA | UCP_OP_ATTR_FLAG_NO_IMM_CMPL;
   fetch.cb.recv_am = &on_fetched;
-  fetch.user_data = self;
-  link.fetched_to_ = place;
-  const ucs_status_ptr_t request = ucp_am_recv_data_nbx(link.worker_, data, place, length, &fetch);
+  fetch.user_data = &entry;
+  const ucs_status_ptr_t request = ucp_am_recv_data_nbx(link.worker_, data, entry.place, length, &fetch);
   return UCS_PTR_IS_ERR(request) ? UCS_PTR_STATUS(request) : UCS_INPROGRESS;
 }
 

@@ -4,6 +4,7 @@
 
 #include <ucp/api/ucp.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -44,11 +45,16 @@ class Link {
     ucp_request_param_t parameters = counted();
     track(ucp_get_nbx(peer_, bytes, length, from, key, &parameters), "ucp_get_nbx");
   }
-  /// Done when all puts before it have reached the peer's memory.
+  /// Done when all puts before it have reached the peer's memory, and all gets this side's.
   void flush() {
     ucp_request_param_t parameters = counted();
-    track(ucp_ep_flush_nbx(peer_, &parameters), "ucp_ep_flush_nbx");
+    parameters.cb.send = &on_flushed;
+    const ucs_status_ptr_t request = ucp_ep_flush_nbx(peer_, &parameters);
+    if (request == nullptr) ++flushed_;
+    track(request, "ucp_ep_flush_nbx");
   }
+  /// How many flushes are done.
+  [[nodiscard]] std::uint64_t flushed() const { return flushed_; }
 
   /// Operations started and not yet finished.
   [[nodiscard]] std::uint64_t outstanding() const { return outstanding_; }
@@ -56,8 +62,6 @@ class Link {
     while (outstanding_ != 0) progress();
   }
 
-  /// A region that the peer can reach, as text for it.
-  class Region;
   [[nodiscard]] ucp_context_h context() const { return context_; }
   [[nodiscard]] ucp_ep_h peer() const { return peer_; }
 
@@ -83,6 +87,7 @@ class Link {
     ++outstanding_;
   }
   static void on_done(void* request, ucs_status_t status, void* self);
+  static void on_flushed(void* request, ucs_status_t status, void* self);
   static void on_fetched(void* request, ucs_status_t status, std::size_t length, void* self);
   static void on_failure(void* self, ucp_ep_h endpoint, ucs_status_t status);
   static ucs_status_t on_arrival(void* self, const void* header, std::size_t header_length, void* data,
@@ -93,7 +98,14 @@ class Link {
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h peer_ = nullptr;
   std::uint64_t outstanding_ = 0;
-  std::byte* fetched_to_ = nullptr;
+  std::uint64_t flushed_ = 0;
+  // Large messages on their way, in a ring: more than a workload lets be outstanding.
+  struct Fetch {
+    Link* link = nullptr;
+    std::byte* place = nullptr;
+  };
+  std::array<Fetch, 1024> fetches_{};
+  std::size_t next_fetch_ = 0;
 };
 
 /// Registered memory of this side.

@@ -1,0 +1,68 @@
+// What the two halves of every workload have in common: they find each other, meet, and count messages.
+#pragma once
+
+#include <cstring>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "../../buffers.hpp"
+#include "../../role.hpp"
+#include "link.hpp"
+
+namespace perf::ucx {
+
+/// A link that counts what arrives and keeps the last small message.
+class Half : public Link {
+ public:
+  explicit Half(Lanes lanes) : Link(lanes) {}
+
+  [[nodiscard]] std::uint64_t arrived() const { return arrived_; }
+  void await(std::uint64_t arrivals) {
+    while (arrived_ < arrivals) progress();
+  }
+  /// A message of the halves' own, beside the workload's.
+  void tell(std::span<const std::byte> bytes) {
+    send(bytes.data(), bytes.size());
+    wait_for_all();
+  }
+  [[nodiscard]] const std::vector<std::byte>& last() const { return last_; }
+
+ protected:
+  void on_message(const std::byte* bytes, std::size_t length) override {
+    last_.assign(bytes, bytes + length);
+    ++arrived_;
+  }
+  std::byte* place_for(std::size_t length) override {
+    last_.resize(length);
+    return last_.data();
+  }
+  void count_arrival() { ++arrived_; }
+
+ private:
+  std::vector<std::byte> last_;
+  std::uint64_t arrived_ = 0;
+};
+
+/// The server tells its worker's address as text; the client's comes as its first message.
+inline void accept_peer(Half& half) {
+  half.await(1);
+  half.connect(half.last());
+}
+inline void reach_peer(Half& half, const std::string& address) {
+  half.connect(from_text(address));
+  half.tell(half.worker_address());
+}
+
+/// Untimed round trips; each side has told and heard as many.
+inline void meet(Half& half, bool first) {
+  const std::byte token{};
+  for (int round = 0; round < meeting_rounds; ++round) {
+    const std::uint64_t next = half.arrived() + 1;
+    if (!first) half.await(next);
+    half.tell({&token, 1});
+    if (first) half.await(next);
+  }
+}
+
+}  // namespace perf::ucx
