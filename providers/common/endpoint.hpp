@@ -235,8 +235,9 @@ class Endpoint : public provider::Endpoint {
     return may_come_.untold() &&
            (may_come_.tell_now || may_come_.peer_runs_dry(shared_ != nullptr ? 1 : receives_.depth()));
   }
+  // A peer that runs dry waits for fresh receives too: tell_soon() may have left that for later.
   void note_untold() noexcept {
-    if (holds_back_ || !may_come_.awaited()) return;
+    if (holds_back_ || !(may_come_.awaited() || update_due())) return;
     holds_back_ = true;
     group_.note_held_back(*this);
   }

@@ -314,6 +314,17 @@ TEST(Ending, PRG_5_what_is_held_back_is_noted_and_leaves) {
   EXPECT_EQ(pair.a.region->deregister(), Status::ok);
 }
 
+// A program with entries to take usually posts again soon, so the news waits for that; but not for ever.
+TEST(Ending, PRG_5_a_peer_without_grants_hears_of_a_receive_although_entries_wait) {
+  Pair pair;
+  pair.go_up();
+  ASSERT_EQ(pair.b.send(pair.b.segment(0, 8), 1), Status::ok);
+  ASSERT_TRUE(pair.b.queue.has_entries());
+  ASSERT_FALSE(pair.b.queue.holds_back());
+  ASSERT_EQ(pair.b.receive(pair.b.segment(0, 10), 5), Status::ok);
+  EXPECT_TRUE(pair.b.queue.holds_back());
+}
+
 TEST(Ending, CON_5_receives_before_up_and_no_sends) {
   Pair pair;
   ASSERT_EQ(pair.b.receive(pair.b.segment(0, 10), 5), Status::ok);
