@@ -10,7 +10,8 @@ namespace weft::ucx {
 namespace {
 
 constexpr auto tcp_text =
-    "UCX's own TCP port copies what arrives to whatever address the sender names, before weft sees any of it: "
+    "UCX's own TCP port copies what arrives to whatever address the sender names, before weft sees any of "
+    "it: "
     "whoever can reach the port can write into this process. Nothing is encrypted or authenticated. Use it "
     "only where everybody who reaches the port is trusted.";
 constexpr auto shm_text =
@@ -34,9 +35,9 @@ struct Alias {
 
 // As UCX's documentation of UCX_TLS has them.
 constexpr std::array aliases{
-    Alias{"all", "tcp"},     Alias{"all", "posix"},  Alias{"all", "sysv"},   Alias{"all", "cma"},
-    Alias{"shm", "posix"},   Alias{"shm", "sysv"},   Alias{"shm", "cma"},    Alias{"sm", "posix"},
-    Alias{"sm", "sysv"},     Alias{"sm", "cma"},     Alias{"mm", "posix"},   Alias{"mm", "sysv"},
+    Alias{"all", "tcp"},   Alias{"all", "posix"}, Alias{"all", "sysv"}, Alias{"all", "cma"},
+    Alias{"shm", "posix"}, Alias{"shm", "sysv"},  Alias{"shm", "cma"},  Alias{"sm", "posix"},
+    Alias{"sm", "sysv"},   Alias{"sm", "cma"},    Alias{"mm", "posix"}, Alias{"mm", "sysv"},
 };
 
 bool names(const std::vector<std::string>& list, const std::string& transport) {
@@ -44,9 +45,8 @@ bool names(const std::vector<std::string>& list, const std::string& transport) {
     return std::find(list.begin(), list.end(), name) != list.end();
   };
   if (has(transport)) return true;
-  return std::any_of(aliases.begin(), aliases.end(), [&](const Alias& alias) {
-    return alias.transport == transport && has(alias.name);
-  });
+  return std::any_of(aliases.begin(), aliases.end(),
+                     [&](const Alias& alias) { return alias.transport == transport && has(alias.name); });
 }
 
 // A shared memory endpoint is refused in the error mode that tells of dead peers unless this says otherwise;

@@ -53,8 +53,8 @@ ConfigHandle configure(const std::string& transports, std::string_view device) {
 }  // namespace
 
 void refuse(const char* call, ucs_status_t code) {
-  const bool scarce = code == UCS_ERR_NO_MEMORY || code == UCS_ERR_NO_RESOURCE ||
-                      code == UCS_ERR_EXCEEDS_LIMIT;
+  const bool scarce =
+      code == UCS_ERR_NO_MEMORY || code == UCS_ERR_NO_RESOURCE || code == UCS_ERR_EXCEEDS_LIMIT;
   throw Error(scarce ? Status::resource_limit : Status::unavailable,
               std::string("UCX: ") + call + " failed: " + ucs_status_string(code));
 }
@@ -79,7 +79,8 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
     throw Error(Status::unavailable, "UCX finds none of the transports " + allowed +
                                          " on this machine; ucx_info -d lists what it finds");
   }
-  const bool over_network = devices_of(found, "tcp") != "" && library.transports.find("tcp") != std::string::npos;
+  const bool over_network =
+      devices_of(found, "tcp") != "" && library.transports.find("tcp") != std::string::npos;
   if (!device.empty() && !over_network) device = {};
   if (!device.empty()) library.devices = device;
 
@@ -126,7 +127,8 @@ std::string interface_with(std::span<const std::byte> address) {
                             old ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)});
     // All of 127.0.0.0/8 is loopback.
     const std::size_t compared = old && (one->ifa_flags & IFF_LOOPBACK) != 0 ? 1 : wanted.size();
-    if (has.size() == wanted.size() && std::equal(has.begin(), has.begin() + static_cast<std::ptrdiff_t>(compared), wanted.begin())) {
+    if (has.size() == wanted.size() &&
+        std::equal(has.begin(), has.begin() + static_cast<std::ptrdiff_t>(compared), wanted.begin())) {
       name = one->ifa_name;
       break;
     }

@@ -15,9 +15,10 @@ void report_hardware(const std::vector<Transport>& found, std::vector<FabricRepo
   report.name = "rc";
   report.trust = Trust::connected_peers;
   report.device = devices_of(found, "rc_verbs,rc_mlx5");
-  report.reason = report.device.empty()
-                      ? "UCX finds no RDMA device on this machine"
-                      : "this version of the provider uses no RDMA device; take verbs, or ucx:tcp over its interface";
+  report.reason =
+      report.device.empty()
+          ? "UCX finds no RDMA device on this machine"
+          : "this version of the provider uses no RDMA device; take verbs, or ucx:tcp over its interface";
   reports.push_back(std::move(report));
 }
 

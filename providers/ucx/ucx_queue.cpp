@@ -104,7 +104,8 @@ Path& UcxQueue::make_path(std::span<const std::byte> address) {
   parameters.err_handler.cb = &on_failure;
   parameters.err_handler.arg = path.get();
   if (const ucs_status_t code = ucp_ep_create(worker_, &parameters, &path->endpoint); code != UCS_OK) {
-    throw Error(Status::unreachable, "the peer cannot be reached by UCX over " + context_.attributes().fabric +
+    throw Error(Status::unreachable, "the peer cannot be reached by UCX over " +
+                                         context_.attributes().fabric +
                                          ": ucp_ep_create failed: " + ucs_status_string(code));
   }
   paths_.push_back(std::move(path));
@@ -112,8 +113,8 @@ Path& UcxQueue::make_path(std::span<const std::byte> address) {
   return *paths_.back();
 }
 
-// A flush ends once the connections stand. While one of TCP waits for its answer UCX's descriptor stays readable
-// (1.13), so nobody is told "up" before.
+// A flush ends once the connections stand. While one of TCP waits for its answer UCX's descriptor stays
+// readable (1.13), so nobody is told "up" before.
 void UcxQueue::await_peer(Path& path) noexcept {
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK | UCP_OP_ATTR_FIELD_USER_DATA;

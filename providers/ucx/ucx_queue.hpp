@@ -52,7 +52,7 @@ class UcxQueue final : public engine::MessageQueue {
   const pid_t owner_;  // in a forked child UCX is left alone
   ucp_worker_h worker_ = nullptr;
   std::vector<std::unique_ptr<Path>> paths_;
-  std::uint32_t deserted_ = 0;  // paths with messages under way that nobody waits for
+  std::uint32_t deserted_ = 0;      // paths with messages under way that nobody waits for
   const bool tells_of_room_;        // UCX's descriptor, too
   std::uint32_t in_ucx_hands_ = 0;  // messages
   unsigned refusals_ = 0;           // to sleep since a message got room

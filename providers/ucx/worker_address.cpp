@@ -44,7 +44,8 @@ class Reader {
   template <class Value>
   [[nodiscard]] Value value() noexcept {
     Value value{};
-    if (const auto bytes = take(sizeof value); !bytes.empty()) std::memcpy(&value, bytes.data(), sizeof value);
+    if (const auto bytes = take(sizeof value); !bytes.empty())
+      std::memcpy(&value, bytes.data(), sizeof value);
     return value;
   }
   void skip(std::size_t length) noexcept { static_cast<void>(take(length)); }
@@ -64,8 +65,8 @@ class Reader {
 
 // By these numbers UCX compares lanes; it relies on none being negative or out of reason.
 [[nodiscard]] bool skip_speeds(Reader& reader) noexcept {
-  constexpr float longest = 1.0F;      // seconds
-  constexpr float fastest = 1e15F;     // bytes in one
+  constexpr float longest = 1.0F;   // seconds
+  constexpr float fastest = 1e15F;  // bytes in one
   const auto overhead = reader.value<float>();
   const auto bandwidth = reader.value<float>();
   const auto latency = reader.value<float>();
@@ -111,8 +112,8 @@ bool WorkerAddress::parse(std::span<const std::byte> bytes, WorkerAddress& out) 
   Reader reader(bytes);
   out.entries.clear();
   out.header = reader.value<std::byte>();
-  if ((out.header & version_mask) != std::byte{0} ||
-      has(out.header, ~(version_mask | accepted_flags)) || !has(out.header, number_flag)) {
+  if ((out.header & version_mask) != std::byte{0} || has(out.header, ~(version_mask | accepted_flags)) ||
+      !has(out.header, number_flag)) {
     return false;
   }
   reader.skip(number_size);
@@ -140,7 +141,8 @@ std::string why_not(std::span<const std::byte> own, std::span<const std::byte> p
   for (const AddressEntry& entry : theirs.entries) {
     const bool known = std::any_of(ours.entries.begin(), ours.entries.end(),
                                    [&entry](const AddressEntry& one) { return same_kind(one, entry); });
-    if (!known) return "the peer's address names a transport, a device or a host that this side does not know";
+    if (!known)
+      return "the peer's address names a transport, a device or a host that this side does not know";
   }
   return {};
 }

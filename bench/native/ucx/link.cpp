@@ -152,8 +152,7 @@ std::vector<std::byte> Memory::description() const {
 
 RemoteMemory::RemoteMemory(const Link& link, std::span<const std::byte> description) {
   std::memcpy(&address_, description.data(), sizeof address_);
-  if (const ucs_status_t code =
-          ucp_ep_rkey_unpack(link.peer(), description.data() + sizeof address_, &key_);
+  if (const ucs_status_t code = ucp_ep_rkey_unpack(link.peer(), description.data() + sizeof address_, &key_);
       code != UCS_OK) {
     throw_ucx_error("ucp_ep_rkey_unpack", code);
   }

@@ -1,5 +1,5 @@
-// One-sided work whose end the initiator knows: puts, where a flush covers half of what may be outstanding, and
-// gets. The target only moves UCX on.
+// One-sided work whose end the initiator knows: puts, where a flush covers half of what may be outstanding,
+// and gets. The target only moves UCX on.
 #include <algorithm>
 #include <optional>
 

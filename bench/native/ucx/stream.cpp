@@ -1,5 +1,5 @@
-// Messages one way at full speed, at most `depth` of them unfinished. Where a row lets the bare side coalesce,
-// a batch is one message.
+// Messages one way at full speed, at most `depth` of them unfinished. Where a row lets the bare side
+// coalesce, a batch is one message.
 #include <algorithm>
 
 #include "pair.hpp"

@@ -95,7 +95,8 @@ TEST_P(WorkerAddresses, AlteredOnesAreRefusedOrHarmless) {
   constexpr int rounds = 400;
   for (int round = 0; round < rounds; ++round) {
     std::vector<std::byte> bytes = other.address();
-    const auto position = round < static_cast<int>(bytes.size()) ? static_cast<std::size_t>(round) : random() % bytes.size();
+    const auto position =
+        round < static_cast<int>(bytes.size()) ? static_cast<std::size_t>(round) : random() % bytes.size();
     bytes[position] ^= static_cast<std::byte>(1U << (random() % 8));
     if (!why_not(one.address(), bytes).empty()) {
       ++refused;
@@ -107,8 +108,9 @@ TEST_P(WorkerAddresses, AlteredOnesAreRefusedOrHarmless) {
   EXPECT_LT(refused, rounds);
 }
 
-INSTANTIATE_TEST_SUITE_P(Lanes, WorkerAddresses, testing::Values("tcp", "shm", ""),
-                         [](const auto& info) { return *info.param == '\0' ? "all" : std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(Lanes, WorkerAddresses, testing::Values("tcp", "shm", ""), [](const auto& info) {
+  return *info.param == '\0' ? "all" : std::string(info.param);
+});
 
 }  // namespace
 }  // namespace weft::ucx
