@@ -74,6 +74,7 @@ void HelpedQueue::drive_others() noexcept {
     if (!other->gate().try_enter()) continue;
     other->note_activity();
     other->drive(other->armed());
+    if (other->armed()) other->drove_beside_sleeper();
     other->gate().leave();
   }
 }

@@ -62,6 +62,8 @@ class HelpedQueue : public Group {
   // ---- what derives implements, with the gate held
   // One round of moving bytes; `somebody_sleeps`: a thread waits for this queue's descriptor.
   virtual void drive(bool somebody_sleeps) noexcept = 0;
+  // A call of the program did so while a thread sleeps; what it took may be what would have woken that one.
+  virtual void drove_beside_sleeper() noexcept {}
   // Whatever comes from now on makes the descriptor readable; false when it cannot be said, or something is
   // there already.
   [[nodiscard]] virtual bool prepare_sleep() noexcept = 0;

@@ -126,6 +126,7 @@ std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcep
   Counts& counts = queue_.counts();
   Cursor from{pieces, count};
   std::ptrdiff_t taken = 0;
+  bool under_way = false;
   do {
     std::int32_t native_code = 0;
     const Submitted how = send_data(from, native_code);
@@ -135,10 +136,14 @@ std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcep
       break;
     }
     Counts::add(counts.transmissions);
+    under_way = under_way || how == Submitted::under_way;
     taken = static_cast<std::ptrdiff_t>(from.taken);
   } while (from.count != 0);
-  if (taken != 0 && peer_asleep_) [[unlikely]]
-    ring();
+  if (taken != 0) {
+    if (peer_asleep_) [[unlikely]]
+      ring();
+    queue_.message_left(told_asleep_, under_way);
+  }
   return taken;
 }
 

@@ -89,7 +89,7 @@ void MessageQueue::remove(MessageEndpoint& endpoint) noexcept {
   seats_[endpoint.seat_] = {};
   free_seats_.push_back(endpoint.seat_);
   buffers_.drop_share(endpoint.held_);
-  buffers_.disown(endpoint);
+  if (endpoint.held_ != 0) buffers_.disown(endpoint);
 }
 
 void MessageQueue::forget_lists(MessageEndpoint& endpoint) noexcept {
@@ -140,6 +140,7 @@ std::size_t MessageQueue::poll(Completion* out, std::size_t room) noexcept {
   const Entry entry(gate());
   note_activity();
   const bool armed = pause_signals();
+  untold_ = false;
   if (drives_others()) [[unlikely]]
     drive_others();
   drive(armed);
@@ -149,11 +150,15 @@ std::size_t MessageQueue::poll(Completion* out, std::size_t room) noexcept {
   const std::size_t count = take(out, room);
   if (armed) [[unlikely]] {
     resume_signals();
-    // Preparing costs too much to do it here, for a thread that perhaps no longer sleeps; the helper sees to
-    // it.
-    set_unprepared(true);
+    drove_beside_sleeper();
   }
   return count;
+}
+
+// Preparing costs too much to do it here, for a thread that perhaps no longer sleeps; the helper sees to it.
+void MessageQueue::drove_beside_sleeper() noexcept {
+  set_unprepared(true);
+  want_helper();
 }
 
 void MessageQueue::drive(bool /*somebody_sleeps*/) noexcept {
@@ -170,7 +175,7 @@ bool MessageQueue::move_on() noexcept {
   if (!waiting_.empty()) [[unlikely]]
     retry_waiting();
   if (stuck()) [[unlikely]]
-    set_stuck(!waiting_.empty());
+    set_stuck(!waiting_.empty() || untold_);
   return any;
 }
 
@@ -208,6 +213,7 @@ bool MessageQueue::arm() noexcept {
 
 bool MessageQueue::prepare_sleep() noexcept {
   if (in_child_) return true;  // nobody sleeps on it there
+  asleep_since_ = activity();
   bool ready = false;
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.
@@ -220,8 +226,8 @@ bool MessageQueue::prepare_sleep() noexcept {
     }
   }
   // No descriptor tells when a fabric takes messages again, or when a peer comes up.
-  const bool waits = !waiting_.empty() || (needs_doorbell() && !awake_to_.empty());
-  if (waits && !stuck()) {
+  untold_ = needs_doorbell() && !awake_to_.empty();
+  if ((!waiting_.empty() || untold_) && !stuck()) {
     set_stuck(true);
     context_.request_service();
   }

@@ -42,6 +42,17 @@ class MessageQueue : public HelpedQueue {
   void remove(MessageEndpoint& endpoint) noexcept;
   void forget_lists(MessageEndpoint& endpoint) noexcept;
   void output_waits(MessageEndpoint& endpoint, bool waits) noexcept;
+  // A message left. `sleeps`: its peer was told that this side sleeps, and may be asleep itself; the notice
+  // of that lies in the fabric, where nobody looks unless the program does. `under_way`: the fabric may want
+  // calls to move it on.
+  void message_left(bool sleeps, bool under_way) noexcept {
+    if (sleeps && activity() == asleep_since_) [[unlikely]] {
+      set_unprepared(true);
+      want_helper_soon();
+    } else if (under_way) {
+      want_helper();
+    }
+  }
   void touched(MessageEndpoint& endpoint) noexcept { touched_.push_back(&endpoint); }  // has room for all
   [[nodiscard]] SendBuffers& buffers() noexcept { return buffers_; }
   [[nodiscard]] MessageContext& message_context() noexcept { return context_; }
@@ -86,6 +97,7 @@ class MessageQueue : public HelpedQueue {
   };
 
   void drive(bool somebody_sleeps) noexcept final;
+  void drove_beside_sleeper() noexcept final;
   [[nodiscard]] bool prepare_sleep() noexcept final;
   void watch_in(int epoll) noexcept final;
   bool move_on() noexcept;
@@ -106,6 +118,8 @@ class MessageQueue : public HelpedQueue {
   bool descriptors_follow_ = false;
   int doorbell_ = -1;
   bool in_child_ = false;
+  std::uint64_t asleep_since_ = 0;  // the program's last call before somebody slept
+  bool untold_ = false;             // a peer could not be told that this side sleeps
   std::atomic<bool> rung_{false};
 
   friend class MessageEndpoint;

@@ -294,6 +294,16 @@ TEST(Messages, PRG_3_what_leaves_before_the_notice_is_seen_is_rung_for_as_well) 
   EXPECT_EQ(pair.a.ends[0].events.rings, before + 1);
 }
 
+// Until it would sleep without a limit.
+void let_helper_sleep(MessageSide& side) {
+  for (int i = 0; i < 100; ++i) {
+    if (side.context.service(std::chrono::steady_clock::now()) ==
+        std::chrono::steady_clock::time_point::max())
+      return;
+  }
+  ADD_FAILURE() << "the helper finds no rest";
+}
+
 TEST(Messages, PRG_3_a_poll_beside_a_sleeper_is_made_good_by_the_helper) {
   MessageSide::Options options;
   options.weather.doorbell = true;
@@ -301,19 +311,70 @@ TEST(Messages, PRG_3_a_poll_beside_a_sleeper_is_made_good_by_the_helper) {
   pair.go_up();
   for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(pair.b.receive(0, 64, i), Status::ok);
   pair.settle();
-  ASSERT_TRUE(pair.b.queue.arm());
-  pair.settle();  // another thread polls, and takes the message for which the first one would have been woken
-  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
-  pair.settle();
   pair.carry_rings();
+  pair.settle();
+  ASSERT_TRUE(pair.b.queue.arm());
+  let_helper_sleep(pair.b);
+  pair.a.poll();
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+  pair.carry_rings();
+  // Another thread polls, and takes the message for which the first one would have been woken.
+  const int asked = pair.b.context_events.requests;
   pair.settle();
   ASSERT_EQ(pair.b.seen.size(), 1U);
   EXPECT_FALSE(readable(pair.b.queue.descriptor()));
+  EXPECT_GT(pair.b.context_events.requests, asked) << "nobody prepares the sleeper's next wake-up";
   for (int i = 0; i < 2; ++i) pair.b.context.service(std::chrono::steady_clock::now());
   pair.a.poll();
   ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 11), Status::ok);
   pair.carry_rings();
   EXPECT_TRUE(readable(pair.b.queue.descriptor()));
+}
+
+TEST(Messages, PRG_5_what_is_posted_while_both_sides_sleep_is_rung_for) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  MessagePair pair(options);
+  pair.go_up();
+  ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
+  pair.settle();
+  pair.carry_rings();
+  pair.settle();
+  for (MessageSide* side : {&pair.a, &pair.b}) {
+    ASSERT_TRUE(side->queue.arm());
+    let_helper_sleep(*side);
+  }
+  pair.carry_rings();
+  // A thread of a's that does not poll.
+  const int asked = pair.a.context_events.requests;
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+  if (pair.a.ends[0].events.rings == pair.a.ends[0].rings_carried) {
+    EXPECT_GT(pair.a.context_events.requests, asked) << "b's notice lies unread, and nobody is to read it";
+    pair.a.context.service(std::chrono::steady_clock::now());
+  }
+  pair.carry_rings();
+  EXPECT_TRUE(readable(pair.b.queue.descriptor()));
+}
+
+TEST(Messages, PRG_4_a_peer_that_cannot_be_told_costs_the_helper_little) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  options.weather.later = 1;
+  options.messages.buffers = {.size = 1000, .kept = 2, .spare = 4, .most = 2};
+  MessagePair pair(options);
+  pair.go_up();
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(pair.b.receive(0, 64, i), Status::ok);
+  pair.settle();
+  pair.a.queue.gives_back = false;  // as when the peer is stopped
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(pair.a.post(Operation::send, 0, 64, i), Status::ok);
+  pair.a.poll();
+  static_cast<void>(pair.a.queue.arm());
+  const int asked = pair.a.context_events.requests;
+  for (int i = 0; i < 100; ++i) {
+    const auto now = std::chrono::steady_clock::now();
+    EXPECT_GT(pair.a.context.service(now), now);
+  }
+  EXPECT_LE(pair.a.context_events.requests, asked + 1) << "the helper asks itself to come at once";
 }
 
 TEST(Messages, PRG_3_two_sleepers_leave_each_other_alone) {
