@@ -142,7 +142,7 @@ constexpr std::size_t echo_size = 20'000;
 // Takes that many messages and sends each back.
 void echoes_all(Test& test, Channel& control) {
   const RawSocket other_end = Probe::other_end(control);
-  Side side = accept_side(test, control, on_the_wire(6s));
+  Side side = accept_side(test, control, on_the_wire(30s));
   const GuardedBuffer buffer(echo_size);
   weft::MemoryRegion region = side.region(buffer);
   for (std::uint64_t i = 0; i < echoed; ++i) {
@@ -161,7 +161,7 @@ CONFORMANCE_TEST(ERR, 3, a_wire_that_comes_back_in_time_harms_nothing_over_a_wir
   Peer peer = test.start_process_peer(echoes_all);
   const Wire wire(peer);
   const Probe probe(peer.control());
-  Side side = connect_side(test, peer.control(), on_the_wire(6s));
+  Side side = connect_side(test, peer.control(), on_the_wire(30s));
   const GuardedBuffer out(echo_size);
   const GuardedBuffer in(echo_size);
   weft::MemoryRegion out_region = side.region(out);
