@@ -187,7 +187,7 @@ std::optional<ClientOptions> parse_client_options(const std::vector<std::string>
   }
   ClientOptions result;
   result.server = values.text("server");
-  if (result.server.find(':') == std::string::npos) result.server += std::string(":") + default_port;
+  if (!has_port(result.server)) result.server += std::string(":") + default_port;
   result.provider = values.text("provider");
   result.device = values.text("device");
   result.threads = threads_of(values.text("threads"));

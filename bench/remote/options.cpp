@@ -58,4 +58,11 @@ std::vector<std::uint64_t> parse_sizes(std::string_view text) {
   return sizes;
 }
 
+bool has_port(std::string_view address) {
+  const std::size_t colon = address.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  const std::size_t bracket = address.rfind(']');
+  return bracket == std::string_view::npos || colon > bracket;
+}
+
 }  // namespace perf::remote

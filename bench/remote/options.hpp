@@ -43,6 +43,9 @@ struct ServerOptions {
 [[nodiscard]] std::optional<ClientOptions> parse_client_options(const std::vector<std::string>& arguments);
 [[nodiscard]] std::optional<ServerOptions> parse_server_options(const std::vector<std::string>& arguments);
 
+/// Whether an address ends with a port: "host:1", "[::1]:1", but not "[::1]".
+[[nodiscard]] bool has_port(std::string_view address);
+
 /// "8", "4k", "1M": a whole number. Throws std::invalid_argument naming `what`.
 [[nodiscard]] std::uint64_t parse_number(std::string_view text, std::string_view what, std::uint64_t least,
                                          std::uint64_t most);

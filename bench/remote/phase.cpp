@@ -219,6 +219,13 @@ PhaseResult run_as_client(Site& site, Sender& sender, const Amount& amount) {
 void run_as_server(Site& site, Sender& sender, const Amount& amount) {
   const Row& row = site.row();
   Done done;
+  // A row that is counted and not timed may be long; then the next client at least gets its turn some time.
+  constexpr std::chrono::seconds grace{60};
+  constexpr std::chrono::seconds counted{3600};
+  const bool timed = amount.operations == 0;
+  site.limit(grace +
+             (timed ? std::chrono::ceil<std::chrono::seconds>(std::chrono::duration<double>(amount.seconds))
+                    : counted));
   site.tell(message("ready", true));
   if (is_ping_pong(row)) {
     echo(site, sender);

@@ -53,7 +53,7 @@ std::optional<ServerOptions> parse_server_options(const std::vector<std::string>
   };
   ServerOptions result;
   result.address = text("address");
-  if (result.address.find(':') == std::string::npos) result.address += std::string(":") + default_port;
+  if (!has_port(result.address)) result.address += std::string(":") + default_port;
   result.provider = text("provider");
   result.device = text("device");
   result.once = values.count("once") != 0;

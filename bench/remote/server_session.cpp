@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <memory>
 #include <random>
 #include <stdexcept>
 #include <weft/version.hpp>
@@ -133,11 +134,20 @@ void ServerSession::take_request(weft::ConnectionRequest request) {
 
 void ServerSession::serve_row(const Row& row, std::span<const std::byte> client_key,
                               weft::ConnectionRequest& request) {
-  Site site(context_, row, true);
-  const std::string answer = Json{{"weft_perf", wire_version}, {"key", hexadecimal(site.key())}}.dump();
-  const weft::Endpoint control = request.prepare(site.control_options(bytes_of(answer)));
-  site.set_control(control);
-  request.accept();
+  std::unique_ptr<Site> made;
+  weft::Endpoint control;
+  try {
+    made = std::make_unique<Site>(context_, row, true);
+    const std::string answer = Json{{"weft_perf", wire_version}, {"key", hexadecimal(made->key())}}.dump();
+    control = request.prepare(made->control_options(bytes_of(answer)));
+    made->set_control(control);
+    request.accept();
+  } catch (const std::exception& problem) {
+    refuse(request, problem.what());  // what the row takes cannot be had here
+    fmt::print("  refused: {}\n", problem.what());
+    return;
+  }
+  Site& site = *made;
   try {
     weft::Endpoint(control).wait_up(connect_time);
     take_lanes(site);

@@ -189,7 +189,18 @@ void Site::say_goodbye() {
   }
 }
 
+void Site::limit(std::chrono::seconds time) {
+  limit_ = time;
+  limit_ends_ = std::chrono::steady_clock::now() + time;
+}
+
 void Site::take(bool sleepy) {
+  // Looking at the clock each time would be part of what is measured.
+  constexpr std::uint64_t looks_apart = 4096;
+  if (++takes_ % looks_apart == 0 || (sleepy && row_.events)) {
+    if (std::chrono::steady_clock::now() > limit_ends_)
+      throw PeerProblem(fmt::format("it did not bring the row to its end within {} s", limit_.count()));
+  }
   const weft::Polled polled =
       sleepy && row_.events ? queue_.wait(entries_, longest_sleep) : queue_.poll(entries_);
   for (const weft::Completion& completion : polled) handle(completion);

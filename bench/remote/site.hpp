@@ -72,6 +72,8 @@ class Site {
   // ---- the data path
   /// Takes what completed; with `sleepy`, and when the row wants events, sleeps until something does.
   void take(bool sleepy);
+  /// From now on take() throws PeerProblem once this time is over: a peer that lives but falls silent.
+  void limit(std::chrono::seconds time);
   /// Posts all requests with one call; only what was not taken is tried again.
   void post(Lane& lane, std::span<const weft::WorkRequest> requests);
   /// Posts the receive of the oldest messages again, in batches.
@@ -103,6 +105,9 @@ class Site {
   [[noreturn]] void fail(const weft::Completion& completion);
 
   Row row_;
+  std::chrono::seconds limit_{0};
+  std::chrono::steady_clock::time_point limit_ends_ = std::chrono::steady_clock::time_point::max();
+  std::uint64_t takes_ = 0;
   bool server_;
   std::uint32_t slots_;
   std::uint32_t receives_;

@@ -154,5 +154,14 @@ TEST(RemoteRow, WhatIsTooMuchIsRefusedWithoutOverflowing) {
   EXPECT_THROW(require_possible(row, 1 << 30), std::invalid_argument);
 }
 
+TEST(RemoteOptions, AnAddressHasItsPortBehindTheBrackets) {
+  EXPECT_TRUE(has_port("host:1"));
+  EXPECT_TRUE(has_port("[::1]:1"));
+  EXPECT_TRUE(has_port(":1"));
+  EXPECT_FALSE(has_port("host"));
+  EXPECT_FALSE(has_port("[::1]"));
+  EXPECT_EQ(parse_server_options({"[::1]"})->address, "[::1]:7471");
+}
+
 }  // namespace
 }  // namespace perf::remote

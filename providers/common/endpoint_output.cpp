@@ -117,7 +117,7 @@ void Endpoint::send_due() noexcept {
 void Endpoint::send_held_back() noexcept {
   holds_back_ = false;
   if (!moving()) return;
-  may_come_.tell_now = true;
+  may_come_.tell_now = may_come_.untold();
   release_writes_ = true;
   push_output();
   release_writes_ = false;
