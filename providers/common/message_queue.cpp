@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "limit_text.hpp"
 #include "message_context.hpp"
@@ -181,8 +182,7 @@ bool MessageQueue::move_on() noexcept {
 
 // What arrived may have broken or ended some of them meanwhile; their places are null then.
 void MessageQueue::settle_touched() noexcept {
-  for (std::size_t i = 0; i < touched_.size(); ++i) {
-    MessageEndpoint* const endpoint = touched_[i];
+  for (MessageEndpoint* const& endpoint : touched_) {
     if (endpoint == nullptr) continue;
     endpoint->touched_ = false;
     endpoint->settle_arrivals();
@@ -192,10 +192,9 @@ void MessageQueue::settle_touched() noexcept {
 
 void MessageQueue::retry_waiting() noexcept {
   retrying_.swap(waiting_);
-  for (std::size_t i = 0; i < retrying_.size(); ++i) {
-    MessageEndpoint* const endpoint = retrying_[i];
+  for (MessageEndpoint*& place : retrying_) {
+    MessageEndpoint* const endpoint = std::exchange(place, nullptr);
     if (endpoint == nullptr) continue;
-    retrying_[i] = nullptr;
     endpoint->waits_ = false;
     endpoint->resume();
   }

@@ -80,7 +80,7 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
                                          " on this machine; ucx_info -d lists what it finds");
   }
   const bool over_network =
-      devices_of(found, "tcp") != "" && library.transports.find("tcp") != std::string::npos;
+      !devices_of(found, "tcp").empty() && library.transports.find("tcp") != std::string::npos;
   if (!device.empty() && !over_network) device = {};
   if (!device.empty()) library.devices = device;
 

@@ -22,12 +22,13 @@ constexpr auto patience = 1s;       // with what nobody waits for
 
 // Where a buffer under way notes its path: room that a fabric may use as it likes.
 void note_path(engine::SendBuffer& buffer, Path* path) noexcept {
-  std::memcpy(buffer.fabric_context.data(), static_cast<const void*>(&path), sizeof path);
+  void* const noted = path;
+  std::memcpy(buffer.fabric_context.data(), &noted, sizeof noted);
 }
 Path& path_of(const engine::SendBuffer& buffer) noexcept {
-  Path* path = nullptr;
-  std::memcpy(static_cast<void*>(&path), buffer.fabric_context.data(), sizeof path);
-  return *path;
+  void* noted = nullptr;
+  std::memcpy(&noted, buffer.fabric_context.data(), sizeof noted);
+  return *static_cast<Path*>(noted);
 }
 
 }  // namespace
