@@ -48,7 +48,8 @@ CONFORMANCE_TEST(SEC, 2, a_neighbours_key_does_not_help_to_guess, alone) {
   }
 }
 
-CONFORMANCE_TEST(SEC, 3, the_fabric_says_whom_it_trusts, alone) {
+// From cold: libraries that are asked for their fabrics may keep devices open for the life of the process.
+CONFORMANCE_TEST(SEC, 3, the_fabric_says_whom_it_trusts, from_cold) {
   const weft::Context context = test.open_context();
   CHECK(!context.attributes().trust_text.empty());
   // A decorated provider is not listed; what it wraps is.
