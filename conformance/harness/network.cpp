@@ -12,7 +12,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <stdexcept>
+#include <string>
 #include <system_error>
 
 #include "harness/clock.hpp"
@@ -27,8 +29,27 @@ constexpr const char* lost_hardware_address = "02:00:00:00:00:77";
 
 std::string in_words(const std::string& what) { return what + ": " + std::strerror(errno); }
 
+// What is preloaded into the tests, a device made of software for instance, is not for the system's commands;
+// a sanitizer would not even let them start.
+class NothingPreloaded {
+ public:
+  NothingPreloaded() {
+    if (const char* const value = std::getenv("LD_PRELOAD"); value != nullptr) value_ = value;
+    unsetenv("LD_PRELOAD");
+  }
+  ~NothingPreloaded() {
+    if (value_) setenv("LD_PRELOAD", value_->c_str(), 1);
+  }
+  NothingPreloaded(const NothingPreloaded&) = delete;
+  NothingPreloaded& operator=(const NothingPreloaded&) = delete;
+
+ private:
+  std::optional<std::string> value_;
+};
+
 // Through a shell; what the command says is the text of the error.
 void run(const std::string& command) {
+  const NothingPreloaded meanwhile;
   // Where `ip` is, is not on everybody's path.
   const std::string whole = "PATH=\"$PATH:/usr/sbin:/sbin\"; { " + command + "; } 2>&1";
   FILE* pipe = popen(whole.c_str(), "r");
