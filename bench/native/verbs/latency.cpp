@@ -59,7 +59,7 @@ class MessageWaiter {
   explicit MessageWaiter(Link& link) : link_(link) {}
 
   void wait() {
-    while (link_.poll_receives(completion_) == 0) link_.idle();
+    link_.wait_receive();
     ++used_;
   }
   void give_back() {
@@ -75,7 +75,6 @@ class MessageWaiter {
  private:
   Link& link_;
   std::uint32_t used_ = 0;
-  std::array<ibv_wc, 1> completion_{};
 };
 
 // A plain write shows itself only in memory: each carries a number in its last byte that differs from the one

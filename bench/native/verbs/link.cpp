@@ -182,8 +182,7 @@ void Link::post_receives(std::uint32_t count) {
   }
 }
 
-int Link::poll(ibv_cq* queue, std::span<ibv_wc> completions) {
-  const int count = ibv_poll_cq(queue, static_cast<int>(completions.size()), completions.data());
+void Link::check(int count, std::span<const ibv_wc> completions) {
   if (count < 0) throw std::runtime_error("ibv_poll_cq failed");
   for (int index = 0; index < count; ++index) {
     const ibv_wc& completion = completions[static_cast<std::size_t>(index)];
@@ -194,7 +193,6 @@ int Link::poll(ibv_cq* queue, std::span<ibv_wc> completions) {
                                ") failed: " + ibv_wc_status_str(completion.status));
     }
   }
-  return count;
 }
 
 }  // namespace weft::native

@@ -45,15 +45,35 @@ class Link {
   [[nodiscard]] int poll_receives(std::span<ibv_wc> completions) {
     return poll(receive_queue_.get(), completions);
   }
+  // Spins until a receive has completed. A loop as tight as can be: where the two sides share a core's units,
+  // each instruction spent here takes time from the other side (5 % of a send of 4 KiB under emulation).
+  void wait_receive() {
+    ibv_wc completion;
+    int count = 0;
+    for (unsigned spins = 0; (count = ibv_poll_cq(receive_queue_.get(), 1, &completion)) == 0; ++spins) {
+      if (spins != look_interval) continue;
+      exchange_.check_peer();
+      spins = 0;
+    }
+    check(count, {&completion, 1});
+  }
   // For spinning loops: throws when the peer has gone, looking once in many calls.
   void idle() {
-    if ((++idle_count_ & 0xffff) == 0) exchange_.check_peer();
+    if ((++idle_count_ & look_interval) == 0) exchange_.check_peer();
   }
 
   static constexpr std::uint32_t receive_chunk = 32;
 
  private:
-  int poll(ibv_cq* queue, std::span<ibv_wc> completions);
+  static constexpr unsigned look_interval = 0xffff;
+
+  int poll(ibv_cq* queue, std::span<ibv_wc> completions) {
+    const int count = ibv_poll_cq(queue, static_cast<int>(completions.size()), completions.data());
+    if (count != 0) check(count, completions);
+    return count;
+  }
+  // Throws when polling failed or one of `count` completions is an error.
+  void check(int count, std::span<const ibv_wc> completions);
   void create_queue_pair(Device& device, const Work& work);
   void connect(const Device& device, Exchange& exchange);
 
