@@ -79,6 +79,12 @@ std::string one_line(std::string_view text) {
   return out;
 }
 
+std::string with_failures(std::string_view written, std::string_view failures) {
+  const std::string again = std::string(written) + ": ";
+  if (failures.starts_with(again)) failures.remove_prefix(again.size());
+  return fmt::format("{}: {}", quoted(written), failures);
+}
+
 std::string joined(std::span<const std::string> items, std::string_view separator,
                    std::string_view if_empty) {
   if (items.empty()) return std::string(if_empty);

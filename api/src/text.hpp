@@ -22,6 +22,10 @@ inline constexpr Quote quoted{};
 // The text with every control character replaced by an escape, so that it stays one line.
 [[nodiscard]] std::string one_line(std::string_view text);
 
+// `"written": failures`. Failures name the address that was tried; one that is just what was written is not
+// said twice.
+[[nodiscard]] std::string with_failures(std::string_view written, std::string_view failures);
+
 // "a, b, c", or `if_empty`.
 [[nodiscard]] std::string joined(std::span<const std::string> items, std::string_view separator = ", ",
                                  std::string_view if_empty = "none");

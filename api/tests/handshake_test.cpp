@@ -233,7 +233,9 @@ TEST(Handshake, RefusedUnreachableAndNonsense) {
   Door door;
   ::close(door.socket);
   auto refused = client.connect(door.address());
-  client.expect_outcome(refused, Status::refused, door.address());
+  client.expect_outcome(
+      refused, Status::refused,
+      "cannot connect to \"" + door.address() + "\": Connection refused (nobody listens there)");
   auto no_name = client.connect("no-such-host.invalid:7");
   client.expect_outcome(no_name, Status::unreachable, "no-such-host.invalid");
   for (const char* nonsense : {"", "host", "host:", "host:99999", ":7", "[::1:7", "a b:7:8"}) {

@@ -12,6 +12,14 @@
 namespace weft::core {
 namespace {
 
+TEST(Text, AnAddressThatWasWrittenIsSaidOnce) {
+  EXPECT_EQ(with_failures("127.0.0.1:7", "127.0.0.1:7: Connection refused"),
+            "\"127.0.0.1:7\": Connection refused");
+  EXPECT_EQ(with_failures("localhost:7", "[::1]:7: no; 127.0.0.1:7: no"),
+            "\"localhost:7\": [::1]:7: no; 127.0.0.1:7: no");
+  EXPECT_EQ(with_failures("127.0.0.1:7", "127.0.0.1:77: no"), "\"127.0.0.1:7\": 127.0.0.1:77: no");
+}
+
 TEST(Text, QuotesWhatComesFromOutside) {
   EXPECT_EQ(quoted("verb"), "\"verb\"");
   EXPECT_EQ(quoted(""), "\"\"");

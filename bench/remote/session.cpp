@@ -58,7 +58,7 @@ Session::Session(const ClientOptions& options) : options_(options) {
     } else if (error.code() == weft::Status::timed_out) {
       reason += "; the server may be busy with another client, or a firewall may swallow what is sent there";
     }
-    throw std::runtime_error(fmt::format("no server at {}: {}", options.server, reason));
+    throw std::runtime_error(reason);
   }
   read_answer();
 }

@@ -147,6 +147,7 @@ void Dial::note_failure(const SocketAddress& address, int error) {
     failures_ += address.to_string() + ": the context's device has no address of this family";
   } else {
     failures_ += address.to_string() + ": " + errno_text(error);
+    if (error == ECONNREFUSED) failures_ += " (nobody listens there)";
   }
 }
 

@@ -67,7 +67,7 @@ void DialHandshake::on_resolved(Resolution resolution) {
 void DialHandshake::on_dialed(Dial::Answer answer) {
   const auto alive = shared_from_this();
   if (!answer.socket) {
-    return fail(answer.status, "cannot connect to " + where() + ": " + answer.text);
+    return fail(answer.status, "cannot connect to " + with_failures(target_.to_string(), answer.text));
   }
   stage_ = Stage::greeting;
   stream_ = FrameStream(std::move(answer.socket));

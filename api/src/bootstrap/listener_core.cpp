@@ -82,7 +82,7 @@ void ListenerCore::bind(std::string_view text) {
     }
   }
   const Status status = errno == EMFILE || errno == ENFILE ? Status::resource_limit : Status::unavailable;
-  throw Error(status, "cannot listen at " + quoted(text) + ": " + failures);
+  throw Error(status, "cannot listen at " + with_failures(text, failures));
 }
 
 bool ListenerCore::try_bind(const SocketAddress& address, std::string& failures) {
