@@ -19,7 +19,6 @@
 namespace perf {
 namespace {
 
-constexpr std::chrono::seconds answer_time{20};
 constexpr std::chrono::seconds leave_time{3};
 constexpr std::chrono::milliseconds last_words_time{300};
 
@@ -93,10 +92,10 @@ void ForkedProcess::send(Message kind, const std::string& payload) noexcept {
   }
 }
 
-std::string ForkedProcess::expect(Message kind) {
+std::string ForkedProcess::expect(Message kind, std::chrono::seconds time) {
   Channel::Received received{};
   try {
-    received = channel_->receive(std::chrono::steady_clock::now() + answer_time);
+    received = channel_->receive(std::chrono::steady_clock::now() + time);
   } catch (const std::exception& error) {
     failed_ = true;
     throw std::runtime_error(fmt::format("{}: {}", role_, error.what()));

@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,8 @@ namespace perf {
 /// Forks; the calling process must have no other threads. Never outlives the process that made it.
 class ForkedProcess {
  public:
+  static constexpr std::chrono::seconds usual_time{20};
+
   /// Does `work` with its end of the channel, on `core` if one is given. What `work` throws comes back as
   /// Message::failed. `role` names it in errors.
   ForkedProcess(std::string role, std::optional<int> core, const std::function<void(Channel&)>& work);
@@ -28,7 +31,7 @@ class ForkedProcess {
 
   /// The payload of the next message, which must be of this kind. Throws std::runtime_error with the
   /// process's own words when it failed, is gone or does not answer in time.
-  [[nodiscard]] std::string expect(Message kind);
+  [[nodiscard]] std::string expect(Message kind, std::chrono::seconds time = usual_time);
 
   /// The process it works with failed, and it may be spinning for that one: it will be killed. If it failed
   /// too, its words come back, as they may well be the cause.

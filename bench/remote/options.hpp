@@ -1,6 +1,7 @@
 // The command lines of `weft-perf client` and `weft-perf server`.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -35,6 +36,7 @@ struct ServerOptions {
   std::string device;
   std::uint16_t data_port = 0;
   std::uint64_t memory_limit = 0;
+  std::chrono::seconds patience{60};  ///< With a row that should be over.
   bool once = false;
 };
 

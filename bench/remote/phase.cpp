@@ -216,14 +216,13 @@ PhaseResult run_as_client(Site& site, Sender& sender, const Amount& amount) {
   return result;
 }
 
-void run_as_server(Site& site, Sender& sender, const Amount& amount) {
+void run_as_server(Site& site, Sender& sender, const Amount& amount, std::chrono::seconds patience) {
   const Row& row = site.row();
   Done done;
   // A row that is counted and not timed may be long; then the next client at least gets its turn some time.
-  constexpr std::chrono::seconds grace{60};
   constexpr std::chrono::seconds counted{3600};
   const bool timed = amount.operations == 0;
-  site.limit(grace +
+  site.limit(patience +
              (timed ? std::chrono::ceil<std::chrono::seconds>(std::chrono::duration<double>(amount.seconds))
                     : counted));
   site.tell(message("ready", true));

@@ -1,6 +1,7 @@
 // One go of a row: both sides call it at the same time, the client with the clock that counts.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 
 #include "histogram.hpp"
@@ -25,7 +26,7 @@ struct PhaseResult {
 /// Asks the server to join in, and does the client's part.
 [[nodiscard]] PhaseResult run_as_client(Site& site, Sender& sender, const Amount& amount);
 
-/// Does the server's part of what the client asked for.
-void run_as_server(Site& site, Sender& sender, const Amount& amount);
+/// Does the server's part of what the client asked for, `patience` longer than that should take at most.
+void run_as_server(Site& site, Sender& sender, const Amount& amount, std::chrono::seconds patience);
 
 }  // namespace perf::remote

@@ -21,7 +21,9 @@ po::options_description options() {
       ("data-port", po::value<std::string>()->value_name("PORT")->default_value("0"),
        "where the connections that are measured come in, for firewalls; 0: any free port")  //
       ("memory", po::value<std::string>()->value_name("MiB")->default_value("1024"),
-       "how much of it a client may make this side use");
+       "how much of it a client may make this side use")  //
+      ("patience", po::value<std::string>()->value_name("SECONDS")->default_value("60"),
+       "how long a row may take beyond the time its client named, or beyond an hour where that counts (-n)");
   return description;
 }
 
@@ -59,6 +61,8 @@ std::optional<ServerOptions> parse_server_options(const std::vector<std::string>
   result.once = values.count("once") != 0;
   result.data_port = static_cast<std::uint16_t>(
       parse_number(text("data-port"), "--data-port", 0, std::numeric_limits<std::uint16_t>::max()));
+  constexpr std::uint64_t most_patience = 86'400;
+  result.patience = std::chrono::seconds(parse_number(text("patience"), "--patience", 1, most_patience));
   result.memory_limit = parse_number(text("memory"), "--memory", 1, std::uint64_t{1} << 24) << 20;
   return result;
 }

@@ -157,7 +157,7 @@ void ServerSession::serve_row(const Row& row, std::span<const std::byte> client_
       const Json word = site.await(longest_silence);
       if (word.contains("end")) return;
       if (!word.contains("go")) throw Unintelligible("neither a start nor the end of the row was said");
-      run_as_server(site, sender, parse_amount(word["go"]));
+      run_as_server(site, sender, parse_amount(word["go"]), options_.patience);
     }
   } catch (const PeerProblem&) {
     throw;

@@ -2,7 +2,6 @@
 // on this machine, each with one context, one queue and the endpoints.
 #include <fmt/core.h>
 #include <sys/resource.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,10 +11,13 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 #include <weft/weft.hpp>
+
+#include "../forked_process.hpp"
 
 namespace {
 
@@ -79,6 +81,13 @@ class Crowd {
  private:
   static constexpr std::uint32_t receives = 16;
 
+  [[nodiscard]] std::string cause_of(const weft::Completion& entry) const {
+    for (const weft::Endpoint& endpoint : endpoints_) {
+      if (endpoint.id() == entry.endpoint_id) return endpoint.describe_end();
+    }
+    return std::string(to_string(entry.status));
+  }
+
   [[nodiscard]] weft::EndpointOptions endpoint_options() const {
     weft::EndpointOptions options{.queue = queue_};  // the depths are the usual ones
     options.timeout = 60s;
@@ -93,8 +102,7 @@ class Crowd {
       step();
       for (const weft::Completion& entry : queue_.wait(entries_, 100ms)) {
         if (entry.status != weft::Status::ok)
-          throw std::runtime_error(
-              fmt::format("endpoint {} did not come up: {}", up_, to_string(entry.status)));
+          throw std::runtime_error(fmt::format("endpoint {} did not come up: {}", up_, cause_of(entry)));
         up_ += entry.operation == weft::Operation::connect ? 1 : 0;
       }
       if (Clock::now() - begin > 300s) throw std::runtime_error("the endpoints did not come up within 300 s");
@@ -134,39 +142,22 @@ Options read_options(int count, char** arguments) {
   return options;
 }
 
-void send_line(int descriptor, const std::string& line) {
-  if (::write(descriptor, line.data(), line.size()) != static_cast<ssize_t>(line.size()))
-    throw std::runtime_error("the other process is gone");
-}
-
-std::string receive_line(int descriptor) {
-  std::string line;
-  char byte = 0;
-  while (::read(descriptor, &byte, 1) == 1) {
-    if (byte == '\n') return line;
-    line.push_back(byte);
-  }
-  throw std::runtime_error("the other process ended early");
-}
+constexpr std::chrono::seconds patience{310};  // longer than either side tries
 
 // The listening process.
-int listen_side(const Options& options, int to, int from) {
+void listen_side(const Options& options, perf::Channel& channel) {
   Crowd crowd(options);
-  send_line(to, crowd.listen() + "\n");
-  const Side side = crowd.accept();
-  send_line(to, fmt::format("{} {}\n", side.kib, side.seconds));
-  (void)receive_line(from);  // both sides stay whole until both have measured
-  return 0;
+  channel.send(perf::Message::address, crowd.listen());
+  channel.send(perf::Message::done, fmt::format("{}", crowd.accept().kib));
+  (void)channel.receive();  // both sides stay whole until both have measured
 }
 
-int connect_side(const Options& options, int to, int from) {
-  const std::string address = receive_line(from);
+int connect_side(const Options& options, perf::ForkedProcess& listening) {
+  const std::string address = listening.expect(perf::Message::address);
   Crowd crowd(options);
   const Side connecting = crowd.connect(address);
-  const std::string told = receive_line(from);
   Side accepting;
-  accepting.kib = std::stod(told);
-  send_line(to, "done\n");
+  accepting.kib = std::stod(listening.expect(perf::Message::done, patience));
 
   const double rate = options.endpoints / connecting.seconds;
   if (options.json) {
@@ -189,22 +180,10 @@ int connect_side(const Options& options, int to, int from) {
 }
 
 int run(const Options& options) {
-  std::array<int, 2> up{};
-  std::array<int, 2> down{};
-  if (::pipe(up.data()) != 0 || ::pipe(down.data()) != 0) throw std::runtime_error("no pipe can be made");
-  const pid_t child = ::fork();
-  if (child < 0) throw std::runtime_error("no process can be made");
-  if (child == 0) {
-    ::close(up[0]);
-    ::close(down[1]);
-    ::_exit(listen_side(options, up[1], down[0]));
-  }
-  ::close(up[1]);
-  ::close(down[0]);
-  const int status = connect_side(options, down[1], up[0]);
-  int child_status = 0;
-  ::waitpid(child, &child_status, 0);
-  return child_status == 0 ? status : 1;
+  // It ends with this process, however this one ends.
+  perf::ForkedProcess listening("the listening side", std::nullopt,
+                                [&](perf::Channel& channel) { listen_side(options, channel); });
+  return connect_side(options, listening);
 }
 
 }  // namespace
