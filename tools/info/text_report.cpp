@@ -41,21 +41,21 @@ std::string limits_text(const weft::Limits& limits) {
       bytes_text(limits.unexpected_bytes));
 }
 
+std::string selector_of(const weft::ProviderReport& report, const weft::FabricReport& fabric) {
+  return fabric.name.empty() ? report.name : report.name + ':' + fabric.name;
+}
+
 void tell_opened(Page& page, const OpenedFabric& fabric) {
   if (!fabric.attributes) {
-    page.paragraph(fmt::format("{} says that it can run, but could not be opened:", fabric.selector), 4);
-    page.paragraph(fabric.problem, 6);
+    page.paragraph("but it could not be opened:", 6);
+    page.paragraph(fabric.problem, 8);
     return;
   }
   const weft::Attributes& attributes = *fabric.attributes;
-  const std::string over = attributes.fabric.empty() ? "" : fmt::format(" over {}", attributes.fabric);
-  page.paragraph(fmt::format("WEFT_PROVIDER={}{}, device {}, address {}", fabric.selector, over,
-                             attributes.device.empty() ? "any" : attributes.device,
-                             attributes.local_address.empty() ? "any" : attributes.local_address),
-                 4);
   page.entry("limits", limits_text(attributes.limits), 6);
   page.entry("trust",
-             fmt::format("{} must be trusted{}", word(attributes.trust),
+             fmt::format("{} {} to be trusted{}", word(attributes.trust),
+                         attributes.trust == weft::Trust::connected_peers ? "have" : "has",
                          attributes.trust_text.empty() ? "" : ". " + attributes.trust_text),
              6);
   page.entry("modes",
@@ -70,28 +70,40 @@ void tell_opened(Page& page, const OpenedFabric& fabric) {
   if (!fabric.problem.empty()) page.entry("but", fabric.problem, 6);
 }
 
-// One line per fabric: its devices, or why it cannot run.
-void tell_fabrics(Page& page, const weft::ProviderReport& report) {
+// A fabric on all its devices: what WEFT_PROVIDER takes for it, then what it is like.
+void tell_usable(Page& page, const weft::ProviderReport& report, const OpenedFabric& opened) {
   for (const weft::FabricReport& fabric : report.fabrics) {
-    std::string name = fabric.name.empty() ? report.name : report.name + ':' + fabric.name;
-    if (!fabric.device.empty() && fabric.device != "any") name += " on " + fabric.device;
-    if (fabric.usable) {
-      page.paragraph(
-          fmt::format(
-              "{}: can run{}", name,
-              fabric.trust == weft::Trust::whoever_reaches_the_port
-                  ? ", but is never chosen automatically: its own wire code trusts whoever reaches the port"
-                  : ""),
-          4);
-    } else {
-      page.paragraph(fmt::format("{}: cannot run: {}", name,
-                                 fabric.reason.empty() ? "it gives no reason" : fabric.reason),
-                     4);
-    }
+    if (!fabric.usable || selector_of(report, fabric) != opened.selector) continue;
+    page.paragraph(
+        fmt::format(
+            "{}{}: can run{}", opened.selector,
+            fabric.device.empty() || fabric.device == "any" ? "" : " on " + fabric.device,
+            fabric.trust == weft::Trust::whoever_reaches_the_port
+                ? ", but is never chosen automatically: its own wire code trusts whoever reaches the port"
+                : ""),
+        4);
+  }
+  tell_opened(page, opened);
+}
+
+void tell_unusable(Page& page, const weft::ProviderReport& report) {
+  for (const weft::FabricReport& fabric : report.fabrics) {
+    if (fabric.usable) continue;
+    page.paragraph(fmt::format("{}{}: cannot run: {}", selector_of(report, fabric),
+                               fabric.device.empty() || fabric.device == "any" ? "" : " on " + fabric.device,
+                               fabric.reason.empty() ? "it gives no reason" : fabric.reason),
+                   4);
   }
 }
 
-void tell_provider(Page& page, const Provider& provider) {
+// Where a plug-in lies is worth saying where that is not weft's own folder, which is the last one searched.
+std::string place_of(const weft::ProviderReport& report, const Findings& findings) {
+  const std::string folder = report.path.substr(0, report.path.rfind('/'));
+  const bool usual = !findings.plugin_folders.empty() && folder == findings.plugin_folders.back();
+  return usual || report.path.empty() ? "" : fmt::format(", from {}", report.path);
+}
+
+void tell_provider(Page& page, const Provider& provider, const Findings& findings) {
   const weft::ProviderReport& report = provider.report;
   if (!report.loaded) {
     page.paragraph(fmt::format("{}: cannot be loaded", report.name));
@@ -99,15 +111,35 @@ void tell_provider(Page& page, const Provider& provider) {
     if (!provider.advice.empty()) page.entry("what to do", provider.advice, 4);
     return;
   }
-  page.paragraph(fmt::format("{} {}{} ({})", report.name, report.version,
-                             report.decorator ? ", a decorator" : "", report.path));
-  if (report.decorator) {
-    page.paragraph(fmt::format("wraps any provider: WEFT_PROVIDER={}+NAME", report.name), 4);
-    return;
-  }
+  page.paragraph(fmt::format("{} {}{}", report.name, report.version, place_of(report, findings)));
   if (report.fabrics.empty()) page.paragraph("cannot run: it reports no fabric", 4);
-  tell_fabrics(page, report);
-  for (const OpenedFabric& fabric : provider.opened) tell_opened(page, fabric);
+  for (const OpenedFabric& opened : provider.opened) tell_usable(page, report, opened);
+  tell_unusable(page, report);
+}
+
+// The one a program gets first, then what else can run, then the rest.
+void tell_providers(Page& page, const Findings& findings) {
+  page.heading("Providers, as WEFT_PROVIDER takes them");
+  std::string decorators;
+  for (const int rank : {0, 1, 2}) {
+    for (const Provider& provider : findings.providers) {
+      const weft::ProviderReport& report = provider.report;
+      if (report.decorator) {
+        if (rank == 0) decorators += (decorators.empty() ? "" : ", ") + report.name;
+        continue;
+      }
+      const bool chosen = findings.choice.attributes && findings.choice.attributes->provider == report.name;
+      const int its = chosen ? 0 : provider.opened.empty() ? 2 : 1;
+      if (its == rank) tell_provider(page, provider, findings);
+    }
+  }
+  if (findings.providers.empty()) page.paragraph("none was found");
+  for (const std::string& name : findings.missing) {
+    page.paragraph(fmt::format("{}: not installed; its Debian package is {}", name, package_of(name)));
+  }
+  if (!decorators.empty()) {
+    page.paragraph(fmt::format("decorators, which go in front of any of them (strict+tcp): {}", decorators));
+  }
 }
 
 void tell_choice(Page& page, const Findings& findings) {
@@ -137,8 +169,9 @@ std::string number_text(const std::optional<std::uint64_t>& number) {
 
 void tell_machine(Page& page, const Machine& machine) {
   page.heading("This machine");
-  page.paragraph(fmt::format("locked memory: {} (hard limit {})", bytes_text(machine.locked_memory.now),
-                             bytes_text(machine.locked_memory.most)));
+  page.paragraph(
+      fmt::format("locked memory: {} (hard limit {}); what is registered with an RDMA device is locked",
+                  bytes_text(machine.locked_memory.now), bytes_text(machine.locked_memory.most)));
   page.paragraph(fmt::format("open files: {} (weft raises it to the hard limit, {})",
                              number_text(machine.open_files.now), number_text(machine.open_files.most)));
   if (machine.rdma_devices.empty()) page.paragraph("no RDMA device");
@@ -169,12 +202,7 @@ std::string text_report(const Findings& findings, std::size_t width) {
   Page page(width);
   tell_choice(page, findings);
   tell_obstacles(page, findings);
-  page.heading("Providers");
-  for (const Provider& provider : findings.providers) tell_provider(page, provider);
-  if (findings.providers.empty()) page.paragraph("none was found");
-  for (const std::string& name : findings.missing) {
-    page.paragraph(fmt::format("{}: not installed; its Debian package is {}", name, package_of(name)));
-  }
+  tell_providers(page, findings);
   tell_machine(page, findings.machine);
   tell_variables(page, findings.variables);
   return page.take();

@@ -66,6 +66,15 @@ Findings findings() {
   needy.report.reason = "libfabric.so.1: cannot open shared object file";
   needy.advice = advice_for_loading(needy.report.reason);
   made.providers.push_back(needy);
+  Provider wrap;
+  wrap.report = {.name = "wrap",
+                 .version = "1",
+                 .path = "/second/weft-provider-wrap.so",
+                 .loaded = true,
+                 .decorator = true,
+                 .reason = {},
+                 .fabrics = {}};
+  made.providers.push_back(wrap);
   made.missing = {"beta"};
   made.variables = {{"WEFT_ALPHA_X", "3", "how many", "\xff", true}, {"WEFT_ALPHA_Y", "", "what", "", false}};
   made.warnings = {"something is odd"};
@@ -81,13 +90,14 @@ TEST(TextReport, ReadsLikeADiagnosis) {
                            "alpha:shm on alpha0: can run",
                            "alpha:net: cannot run: no port is up; plug a cable in",
                            "alpha:tcp: can run, but is never chosen automatically",
-                           "WEFT_PROVIDER=alpha:shm over shm, device alpha0",
+                           "alpha 1.2, from /first/weft-provider-alpha.so alpha:shm",
+                           "decorators, which go in front of any of them (strict+tcp): wrap",
                            "messages up to 1 MiB",
                            "inline up to 220 bytes",
-                           "same user must be trusted. Not encrypted.",
+                           "same user has to be trusted. Not encrypted.",
                            "threads safe, single; progress automatic",
                            "from MEM-7: it hides its descriptors. Instead: the child keeps",
-                           "alpha:tcp says that it can run, but could not be opened: the port is taken",
+                           "but it could not be opened: the port is taken",
                            "needy: cannot be loaded",
                            "install the Debian package libfabric1",
                            "beta: not installed; its Debian package is weft-provider-beta",
