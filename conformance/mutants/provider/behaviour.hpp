@@ -238,5 +238,8 @@ class OnAnswer : public Behaviour {
   for (const Segment& segment : request.segments) length += segment.length;
   return length;
 }
+[[nodiscard]] inline bool is_send_side(const Completion& entry) noexcept {
+  return entry.operation <= Operation::flush;
+}
 
 }  // namespace mutants

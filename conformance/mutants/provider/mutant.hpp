@@ -37,7 +37,8 @@ struct Mutant {
 
 // The sections, each in a file of its own.
 void add_operations(std::vector<Mutant>& mutants);
-void add_order_and_completions(std::vector<Mutant>& mutants);
+void add_order(std::vector<Mutant>& mutants);
+void add_completions(std::vector<Mutant>& mutants);
 void add_ends(std::vector<Mutant>& mutants);
 void add_memory(std::vector<Mutant>& mutants);
 void add_progress_and_the_rest(std::vector<Mutant>& mutants);
