@@ -61,10 +61,26 @@ std::string filter_for(const Mutant& mutant) {
   return filter;
 }
 
-int run(const std::vector<std::string>& command, const std::string& output) {
-  std::vector<char*> arguments;
-  for (const std::string& part : command) arguments.push_back(const_cast<char*>(part.c_str()));
-  arguments.push_back(nullptr);
+std::vector<char*> pointers_to(const std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (const std::string& text : texts) pointers.push_back(const_cast<char*>(text.c_str()));
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+// `settings`: variables beside those of this process, which stay as they are: other threads run mutants too.
+int run(const std::vector<std::string>& command, const std::vector<std::string>& settings,
+        const std::string& output) {
+  const std::vector<char*> arguments = pointers_to(command);
+  std::vector<std::string> variables = settings;
+  for (char** variable = environ; *variable != nullptr; ++variable) {
+    const std::string_view text = *variable;
+    const std::string_view name = text.substr(0, text.find('=') + 1);
+    if (std::none_of(settings.begin(), settings.end(),
+                     [&](const std::string& setting) { return setting.starts_with(name); }))
+      variables.emplace_back(text);
+  }
+  const std::vector<char*> environment = pointers_to(variables);
   posix_spawn_file_actions_t files;
   posix_spawn_file_actions_init(&files);
   if (!output.empty()) {
@@ -73,7 +89,7 @@ int run(const std::vector<std::string>& command, const std::string& output) {
     posix_spawn_file_actions_adddup2(&files, STDOUT_FILENO, STDERR_FILENO);
   }
   pid_t child = -1;
-  const int error = posix_spawn(&child, arguments[0], &files, nullptr, arguments.data(), environ);
+  const int error = posix_spawn(&child, arguments[0], &files, nullptr, arguments.data(), environment.data());
   posix_spawn_file_actions_destroy(&files);
   if (error != 0) throw std::system_error(error, std::generic_category(), "cannot run " + command[0]);
   int status = 0;
@@ -100,20 +116,18 @@ Verdict judge(const Mutant& mutant, const Tools& tools) {
   const std::string output = tools.folder + "/" + mutant.name + ".txt";
   fs::remove(struck);
   fs::remove(results);
-  ::setenv("MUTANT_STRUCK_FILE", struck.c_str(), 1);
+  std::vector<std::string> settings{"MUTANT_STRUCK_FILE=" + struck};
   std::vector<std::string> command{tools.suite, "--quick", "--seed",
                                    "1",         "--jobs",  "3",
                                    "--json",    results,   "--gtest_filter=" + filter_for(mutant)};
   if (mutant.beneath) {
-    ::setenv("MUTANT_BENEATH", mutant.name.c_str(), 1);
-    ::setenv("LD_PRELOAD", tools.beneath.c_str(), 1);
+    settings.push_back("MUTANT_BENEATH=" + mutant.name);
+    settings.push_back("LD_PRELOAD=" + tools.beneath);
     command.insert(command.end(), {"--provider", "tcp"});
   } else {
     command.insert(command.end(), {"--plugin", tools.plugin, "--provider", "mutant:" + mutant.name + "+tcp"});
   }
-  (void)run(command, tools.shows ? "" : output);
-  ::unsetenv("LD_PRELOAD");
-  ::unsetenv("MUTANT_BENEATH");
+  (void)run(command, settings, tools.shows ? "" : output);
 
   Verdict verdict;
   std::ifstream file(results);

@@ -23,7 +23,7 @@ struct Tools {
 };
 
 // Caught: it struck; a test of its rule failed by a check, neither by a crash nor by a hang, and says what it
-// must; and the bystanders passed.
+// must; and the bystanders passed. May be called from several threads at once.
 [[nodiscard]] Verdict judge(const Mutant& mutant, const Tools& tools);
 
 }  // namespace mutants
