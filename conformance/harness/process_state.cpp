@@ -10,6 +10,8 @@
 #include <memory>
 #include <sstream>
 
+#include "harness/clock.hpp"
+
 namespace conformance {
 namespace {
 
@@ -81,6 +83,17 @@ long long processor_time() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
   return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+}
+
+bool sleeps(pid_t thread) {
+  constexpr int looks = 5;
+  for (int i = 0; i < looks; ++i) {
+    if (i > 0) pause(2ms);
+    const std::string line = first_line("/proc/self/task/" + std::to_string(thread) + "/stat");
+    const std::size_t state_at = line.rfind(')') + 2;  // behind the thread's name
+    if (state_at >= line.size() || line[state_at] != 'S') return false;
+  }
+  return true;
 }
 
 std::vector<pid_t> members_of_group(pid_t group) {

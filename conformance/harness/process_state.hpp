@@ -20,6 +20,9 @@ struct Holdings {
 // Processor time used so far by this process, in nanoseconds.
 [[nodiscard]] long long processor_time();
 
+// Whether this thread of the calling process waits for something, as far as can be seen in a few looks.
+[[nodiscard]] bool sleeps(pid_t thread);
+
 [[nodiscard]] std::vector<pid_t> members_of_group(pid_t group);
 // Where every thread of the process stands; with gdb's stacks where gdb is installed.
 [[nodiscard]] std::string stacks_of(pid_t process);
