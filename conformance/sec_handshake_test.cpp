@@ -1,12 +1,18 @@
 // SEC-1, CON-7: a peer that knows weft's handshake and breaks it on purpose, at each step and in each field.
+#include <algorithm>
 #include <functional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "harness/process_state.hpp"
 #include "harness/victim.hpp"
 
 namespace conformance {
 namespace {
+
+using weft::Status;
 
 // It does it all right: otherwise what follows would prove nothing.
 CONFORMANCE_TEST(CON, 7, the_wrong_peer_can_be_right, alone) {
@@ -188,16 +194,29 @@ std::vector<Wrong> wrong_links() {
   return all;
 }
 
-std::string end_of(std::uint32_t endpoint, std::uint8_t cause, std::uint8_t after_messages = 0) {
+std::string end_of(std::uint32_t endpoint, Status cause, std::uint8_t after_messages = 0) {
   return frame(Said::end, Saying()
                               .put(endpoint)
-                              .put(cause)
+                              .put(static_cast<std::uint8_t>(cause))
                               .put(after_messages)
                               .put(std::uint64_t{1})
                               .put(std::uint64_t{1})
                               .put(std::int32_t{0})
                               .text("it is over")
                               .bytes());
+}
+
+WrongPeer linked_peer(const Victim& victim) {
+  WrongPeer peer = victim.peer();
+  peer.greet();
+  REQUIRE(peer.is_welcome());
+  REQUIRE(peer.opens_link());
+  return peer;
+}
+
+// Everything said before on its link has been looked at, and the link was kept.
+bool is_put_up_with(const WrongPeer& peer) {
+  return peer.link.send(frame(Said::ping)) && WrongPeer::hears(peer.link, Said::pong);
 }
 
 CONFORMANCE_TEST(SEC, 1, a_control_connection_used_wrongly_harms_nobody, alone.within(60s)) {
@@ -208,29 +227,81 @@ CONFORMANCE_TEST(SEC, 1, a_control_connection_used_wrongly_harms_nobody, alone.w
     CHECK(peer.link.closed_within(3s)) << wrong.what << " was put up with";
   }
   victim.check_unharmed("links used wrongly");
-  // Ends and rings for endpoints that this peer has nothing to do with, with every cause there is and is not.
-  WrongPeer peer = victim.peer();
-  peer.greet();
-  REQUIRE(peer.is_welcome());
-  REQUIRE(peer.opens_link());
-  for (std::uint32_t endpoint = 1; endpoint < 64; ++endpoint) {
+}
+
+// A peer has no say over endpoints that are not its own: of the victim's connection, or of nobody.
+CONFORMANCE_TEST(SEC, 1, ends_of_other_peers_endpoints_change_nothing, alone.within(60s)) {
+  Victim victim(test);
+  const WrongPeer peer = linked_peer(victim);
+  std::uint32_t beyond = std::max(victim.loop.near_endpoint.id(), victim.loop.far_endpoint.id()) + 64;
+  for (std::uint32_t endpoint = 1; endpoint < beyond; ++endpoint) {
     (void)peer.link.send(frame(Said::ring, Saying().put(endpoint).bytes()));
     (void)peer.link.send(frame(Said::pong));
-    (void)peer.link.send(end_of(endpoint, static_cast<std::uint8_t>(weft::Status::aborted)));
+    (void)peer.link.send(end_of(endpoint, Status::aborted));
   }
+  CHECK(is_put_up_with(peer)) << "an end may cross the other side's, so it is no breach";
   victim.check_unharmed("ends of other endpoints");
-  for (unsigned cause = 0; cause < 256; ++cause) {
-    WrongPeer one = victim.peer();
-    one.greet();
-    REQUIRE(one.is_welcome());
-    REQUIRE(one.opens_link());
-    (void)one.link.send(end_of(1, static_cast<std::uint8_t>(cause), static_cast<std::uint8_t>(cause % 3)));
+}
+
+// What a program finds as the cause of an end is one of those that there are, whatever a peer says.
+CONFORMANCE_TEST(SEC, 1, an_end_for_a_cause_that_is_none_is_refused, alone.within(60s)) {
+  Victim victim(test);
+  const std::set<Status> causes = {Status::truncated, Status::remote_access_error, Status::disconnected,
+                                   Status::aborted,   Status::peer_lost,           Status::protocol};
+  for (unsigned value = 0; value < 256; ++value) {
+    const auto cause = static_cast<Status>(value);
+    const WrongPeer peer = linked_peer(victim);
+    (void)peer.link.send(end_of(1, cause));
+    if (causes.contains(cause)) {
+      REQUIRE(is_put_up_with(peer)) << "an end with cause " << value;
+    } else {
+      REQUIRE(peer.link.closed_within(3s)) << "an end with cause " << value << " was put up with";
+    }
   }
-  // Asks for answers without end and reads none.
+  // Only who closes gracefully can name a last message.
+  for (const auto& [cause, after_messages] :
+       {std::pair{Status::aborted, 1}, {Status::disconnected, 2}, {Status::disconnected, 255}}) {
+    const WrongPeer peer = linked_peer(victim);
+    (void)peer.link.send(end_of(1, cause, static_cast<std::uint8_t>(after_messages)));
+    CHECK(peer.link.closed_within(3s)) << "after messages: " << after_messages;
+  }
+  victim.check_unharmed("ends for every cause");
+}
+
+// Sends as long as it gets rid of it; a victim that stops taking while it cannot answer is right too.
+void send_while_taken(const RawSocket& to, const std::string& bytes, int times) {
+  for (int i = 0; i < times; ++i) {
+    if (!to.send_within(bytes, 500ms)) return;
+  }
+}
+
+// Until this process has done what it had to do.
+void settle() {
+  long long before = 0;
+  (void)eventually(10s, [&] {
+    before = processor_time();
+    pause(50ms);
+    return processor_time() - before < 2'000'000;
+  });
+}
+
+// It asks for answers and reads none: what cannot be sent to it must not pile up.
+CONFORMANCE_TEST(SEC, 1, pings_without_end_pile_up_no_answers, alone.within(60s)) {
+  Victim victim(test);
+  const WrongPeer peer = linked_peer(victim);
+  constexpr int at_once = 10'000;
+  constexpr int rounds = 100;
+  constexpr std::size_t frame_size = 8;
   std::string pings;
-  for (int i = 0; i < 4000; ++i) pings += frame(Said::ping);
-  for (int i = 0; i < 20; ++i) (void)peer.link.send(pings);
-  victim.check_unharmed("ends for every cause, and pings without end");
+  for (int i = 0; i < at_once; ++i) pings += frame(Said::ping);
+  // More than the sockets between the two can hold.
+  send_while_taken(peer.link, pings, rounds);
+  settle();
+  const std::size_t before = resident_bytes();
+  send_while_taken(peer.link, pings, rounds);
+  settle();
+  CHECK_LE(resident_bytes(), before + at_once * rounds * frame_size / 2) << "answers pile up";
+  victim.check_unharmed("pings without end");
 }
 
 // Once the program has been told of the arrival.

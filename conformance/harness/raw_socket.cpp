@@ -18,10 +18,10 @@ namespace {
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-bool readable_within(int descriptor, Duration patience) {
+bool ready_within(int descriptor, short events, Duration patience) {
   const Deadline deadline(patience);
   while (true) {
-    pollfd ready{descriptor, POLLIN, 0};
+    pollfd ready{descriptor, events, 0};
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline.left()) + 1ms;
     const int count = poll(&ready, 1, static_cast<int>(left.count()));
     if (count > 0) return true;
@@ -79,7 +79,7 @@ RawSocket RawSocket::listening(std::uint16_t port, const std::string& host) {
 }
 
 RawSocket RawSocket::accepted(Duration patience) const {
-  if (!readable_within(descriptor_, patience)) return RawSocket{};
+  if (!ready_within(descriptor_, POLLIN, patience)) return RawSocket{};
   return RawSocket(accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC));
 }
 
@@ -101,6 +101,17 @@ bool RawSocket::send(std::string_view bytes) const {
   return true;
 }
 
+bool RawSocket::send_within(std::string_view bytes, Duration patience) const {
+  while (!bytes.empty()) {
+    if (!ready_within(descriptor_, POLLOUT, patience)) return false;
+    const ssize_t sent = ::send(descriptor_, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (sent < 0) return false;
+    bytes.remove_prefix(static_cast<std::size_t>(sent));
+  }
+  return true;
+}
+
 bool RawSocket::is_acknowledged() const {
   int unacknowledged = 0;
   if (ioctl(descriptor_, SIOCOUTQ, &unacknowledged) != 0) fail("raw socket: SIOCOUTQ");
@@ -108,7 +119,7 @@ bool RawSocket::is_acknowledged() const {
 }
 
 std::string RawSocket::receive(Duration patience, std::size_t most) const {
-  if (!readable_within(descriptor_, patience)) return {};
+  if (!ready_within(descriptor_, POLLIN, patience)) return {};
   std::string bytes(most, '\0');
   const ssize_t received = recv(descriptor_, bytes.data(), bytes.size(), 0);
   bytes.resize(received > 0 ? static_cast<std::size_t>(received) : 0);
@@ -118,7 +129,7 @@ std::string RawSocket::receive(Duration patience, std::size_t most) const {
 bool RawSocket::closed_within(Duration patience) const {
   const Deadline deadline(patience);
   while (!deadline.passed()) {
-    if (!readable_within(descriptor_, deadline.left())) return false;
+    if (!ready_within(descriptor_, POLLIN, deadline.left())) return false;
     char bytes[4096];
     const ssize_t received = recv(descriptor_, bytes, sizeof(bytes), 0);
     if (received == 0 || (received < 0 && errno != EINTR)) return true;

@@ -26,6 +26,8 @@ class RawSocket {
 
   // False when the other side has closed.
   bool send(std::string_view bytes) const;
+  // False also when the other side takes nothing for that long; what was taken until then is gone.
+  [[nodiscard]] bool send_within(std::string_view bytes, Duration patience) const;
   // What has come; empty when nothing came within the time, or the other side has closed.
   [[nodiscard]] std::string receive(Duration patience, std::size_t most = 65536) const;
   // Whether the other side closes within the time; what it sends is thrown away.
