@@ -4,6 +4,7 @@
 #include <boost/program_options.hpp>
 #include <cstdio>
 #include <exception>
+#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -38,6 +39,17 @@ void print_table(const std::vector<Row>& rows) {
       "operations.\n");
 }
 
+// One line per instruction, for addr2line: which code the counts are made of.
+void write_steps(const std::string& file, const std::vector<Row>& rows) {
+  std::ofstream out(file);
+  for (const Row& row : rows) {
+    out << "# " << row.scenario->name << ", " << mode_name(row.threads) << '\n';
+    for (const instructions::Step& step : row.count.steps)
+      out << step.file << ' ' << fmt::format("{:#x}", step.offset) << '\n';
+  }
+  if (!out) throw std::runtime_error("cannot write " + file);
+}
+
 void print_json(const std::vector<Row>& rows) {
   nlohmann::ordered_json list = nlohmann::ordered_json::array();
   for (const Row& row : rows) {
@@ -60,13 +72,16 @@ int main(int argc, char** argv) {
   try {
     std::string provider;
     std::string only;
+    std::string steps;
     int times = 8;
     options::options_description known("Counts the instructions of weft's calls by stepping through them");
     known.add_options()("help,h", "this text")("provider", options::value(&provider)->default_value("tcp"),
                                                "provider, as in WEFT_PROVIDER")(
         "only", options::value(&only), "just the scenarios whose name contains this")(
         "times", options::value(&times)->default_value(times),
-        "runs of each, of which the undisturbed one counts")("json", "JSON instead of a table");
+        "runs of each, of which the undisturbed one counts")(
+        "steps", options::value(&steps), "file for every instruction's object and offset, for addr2line")(
+        "json", "JSON instead of a table");
     options::variables_map given;
     options::store(options::parse_command_line(argc, argv, known), given);
     options::notify(given);
@@ -86,6 +101,7 @@ int main(int argc, char** argv) {
         rows.push_back({&scenario, threads, instructions::undisturbed(counts)});
       }
     }
+    if (!steps.empty()) write_steps(steps, rows);
     if (given.count("json") != 0) {
       print_json(rows);
     } else {

@@ -54,6 +54,8 @@ constexpr int child_failed = 3;
 struct Range {
   std::uint64_t begin = 0;
   std::uint64_t end = 0;
+  std::uint64_t offset = 0;  // of its begin in the file
+  std::string file;
 };
 
 // Where weft's code lies: its library, its plug-ins.
@@ -67,7 +69,9 @@ std::vector<Range> weft_code(pid_t process) {
     if (line.compare(file, 10, "libweft.so") != 0 && line.compare(file, 14, "weft-provider-") != 0) continue;
     Range range;
     char dash = 0;
-    std::istringstream(line) >> std::hex >> range.begin >> dash >> range.end;
+    std::string rights;
+    std::istringstream(line) >> std::hex >> range.begin >> dash >> range.end >> rights >> range.offset;
+    range.file = line.substr(name);
     ranges.push_back(range);
   }
   return ranges;
@@ -110,10 +114,14 @@ class Tracer {
   void note(StepCount& count, const user_regs_struct& registers) {
     ++count.all;
     if (allocators_.count(registers.rip) != 0) ++count.allocations;
-    const bool in_weft = std::any_of(weft_.begin(), weft_.end(), [&](const Range& range) {
-      return registers.rip >= range.begin && registers.rip < range.end;
+    const auto range = std::find_if(weft_.begin(), weft_.end(), [&](const Range& one) {
+      return registers.rip >= one.begin && registers.rip < one.end;
     });
-    if (in_weft) ++count.weft;
+    const bool in_weft = range != weft_.end();
+    if (in_weft) {
+      ++count.weft;
+      count.steps.push_back({range->file, registers.rip - range->begin + range->offset});
+    }
     const InstructionKind kind = kind_at(registers.rip);
     if (kind == InstructionKind::locked && in_weft) ++count.locked;
     if (kind == InstructionKind::system_call) ++count.system_calls[static_cast<long>(registers.rax)];

@@ -12,12 +12,19 @@
 
 namespace instructions {
 
+/// An instruction in weft's code: the file it lies in and where there, as addr2line takes it.
+struct Step {
+  std::string file;
+  std::uint64_t offset = 0;
+};
+
 struct StepCount {
   std::uint64_t all = 0;               ///< In whatever code, the kernel apart.
   std::uint64_t weft = 0;              ///< In libweft and in providers.
   std::uint64_t locked = 0;            ///< With a lock prefix or an exchange with memory, in weft's code.
   std::uint64_t allocations = 0;       ///< Calls of malloc and its kin, from anywhere.
   std::map<long, int> system_calls{};  ///< By number.
+  std::vector<Step> steps{};           ///< Those in libweft and in providers, in order.
 
   [[nodiscard]] int system_call_count() const;
 };

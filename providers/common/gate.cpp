@@ -31,20 +31,29 @@ void Gate::lock_slow() noexcept {
   while (word_.exchange(2, std::memory_order_acquire) != 0) word_.wait(2, std::memory_order_relaxed);
 }
 
+void Gate::wake_waiter() noexcept { word_.notify_one(); }
+
+void Gate::announce_fenced() noexcept {
+  note_entry();
+  inside_.store(1, std::memory_order_seq_cst);
+  if (word_.load(std::memory_order_seq_cst) != 0) await_helper();
+}
+
 void Gate::await_helper() noexcept {
+  const bool asymmetric = kind_ == Kind::announced;
   // Step back, or the helper would find the program inside each time it looks.
   do {
     inside_.store(0, std::memory_order_release);
     while (word_.load(std::memory_order_acquire) != 0) std::this_thread::yield();
-    inside_.store(1, asymmetric_ ? std::memory_order_relaxed : std::memory_order_seq_cst);
+    inside_.store(1, asymmetric ? std::memory_order_relaxed : std::memory_order_seq_cst);
     std::atomic_signal_fence(std::memory_order_seq_cst);
-  } while (word_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) != 0);
+  } while (word_.load(asymmetric ? std::memory_order_acquire : std::memory_order_seq_cst) != 0);
 }
 
 bool Gate::stake_claim() noexcept {
   std::uint32_t expected = 0;
   if (!word_.compare_exchange_strong(expected, 1, std::memory_order_seq_cst)) return false;
-  if (asymmetric_) asymmetric_barrier();
+  if (kind_ == Kind::announced) asymmetric_barrier();
   return true;
 }
 

@@ -22,57 +22,100 @@ void asymmetric_barrier() noexcept;
 
 class Gate {
  public:
+  enum class Kind : std::uint8_t {
+    announced,  // single, with the barrier
+    fenced,     // single, without it
+    locked      // safe
+  };
+
   explicit Gate(ThreadMode mode) noexcept
-      : safe_(mode == ThreadMode::safe), asymmetric_(asymmetric_barrier_available()) {}
+      : kind_(mode == ThreadMode::safe         ? Kind::locked
+              : asymmetric_barrier_available() ? Kind::announced
+                                               : Kind::fenced) {}
   Gate(const Gate&) = delete;
   Gate& operator=(const Gate&) = delete;
 
   void enter() noexcept {
-    if (safe_) {
+    if (kind_ == Kind::announced) [[likely]] {
+      note_entry();
+      inside_.store(1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (word_.load(std::memory_order_acquire) != 0) [[unlikely]]
+        await_helper();
+    } else if (kind_ == Kind::locked) {
       lock();
     } else {
-      announce();
+      announce_fenced();
     }
   }
 
-  // As enter, but does not wait for another thread (mode `safe`).
-  [[nodiscard]] bool try_enter() noexcept {
-    if (safe_) return try_enter_helper();
-    announce();
-    return true;
+  // For a data path made for one kind: no waiting, and nothing to be kept across it. False when another is
+  // inside or wants to be, and for `fenced` always: enter() then.
+  template <Kind kind>
+  [[nodiscard, gnu::always_inline]] bool enter_at_once() noexcept {
+    if constexpr (kind == Kind::announced) {
+      note_entry();
+      inside_.store(1, std::memory_order_relaxed);
+      std::atomic_signal_fence(std::memory_order_seq_cst);
+      if (word_.load(std::memory_order_acquire) == 0) [[likely]]
+        return true;
+      inside_.store(0, std::memory_order_release);
+      return false;
+    } else if constexpr (kind == Kind::locked) {
+      std::uint32_t expected = 0;
+      return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire);
+    } else {
+      return false;
+    }
   }
-
-  void leave() noexcept {
-    if (safe_) {
+  template <Kind kind>
+  [[gnu::always_inline]] void leave_as() noexcept {
+    if constexpr (kind == Kind::locked) {
       unlock();
     } else {
       inside_.store(0, std::memory_order_release);
     }
   }
 
+  // As enter, but does not wait for another thread (mode `safe`).
+  [[nodiscard]] bool try_enter() noexcept {
+    if (safe()) return try_enter_helper();
+    enter();
+    return true;
+  }
+
+  void leave() noexcept {
+    if (kind_ != Kind::locked) [[likely]] {
+      inside_.store(0, std::memory_order_release);
+    } else {
+      unlock();
+    }
+  }
+
   // The helper's way in; false when the program is inside.
   [[nodiscard]] bool try_enter_helper() noexcept {
     std::uint32_t expected = 0;
-    if (safe_) return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire);
+    if (safe()) return word_.compare_exchange_strong(expected, 1, std::memory_order_acquire);
     return claim();
   }
   // As above, but waits its turn: for control-path work of the helper and of other threads.
   void enter_helper() noexcept {
-    if (safe_) {
+    if (safe()) {
       lock();
     } else {
       claim_in_turn();
     }
   }
   void leave_helper() noexcept {
-    if (safe_) {
+    if (safe()) {
       unlock();
     } else {
       word_.store(0, std::memory_order_release);
     }
   }
 
-  [[nodiscard]] bool safe() const noexcept { return safe_; }
+  [[nodiscard]] Kind kind() const noexcept { return kind_; }
+  [[nodiscard]] bool safe() const noexcept { return kind_ == Kind::locked; }
   // For a forked child, where the threads that were inside no longer exist.
   void reset() noexcept {
     word_.store(0, std::memory_order_relaxed);
@@ -82,40 +125,32 @@ class Gate {
  private:
   void lock() noexcept {
     std::uint32_t expected = 0;
-    if (!word_.compare_exchange_strong(expected, 1, std::memory_order_acquire)) lock_slow();
+    if (!word_.compare_exchange_strong(expected, 1, std::memory_order_acquire)) [[unlikely]]
+      lock_slow();
   }
   void unlock() noexcept {
-    if (word_.exchange(0, std::memory_order_release) == 2) word_.notify_one();
+    if (word_.exchange(0, std::memory_order_release) == 2) [[unlikely]]
+      wake_waiter();
   }
   void lock_slow() noexcept;
+  void wake_waiter() noexcept;
 
-  void announce() noexcept {
-#ifndef NDEBUG
-    // Mode `single` means one application thread at a time (THR-2).
+  // Mode `single` means one application thread at a time (THR-2).
+  void note_entry() const noexcept {
     assert(inside_.load(std::memory_order_relaxed) == 0 &&
            "a second thread called into a context of mode single");
-#endif
-    if (asymmetric_) {
-      inside_.store(1, std::memory_order_relaxed);
-      std::atomic_signal_fence(std::memory_order_seq_cst);
-    } else {
-      inside_.store(1, std::memory_order_seq_cst);
-    }
-    if (word_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) != 0) await_helper();
   }
+  void announce_fenced() noexcept;
   void await_helper() noexcept;
   [[nodiscard]] bool stake_claim() noexcept;
   [[nodiscard]] bool claim() noexcept;
   void claim_in_turn() noexcept;
-  [[nodiscard]] bool program_inside() const noexcept {
-    return inside_.load(asymmetric_ ? std::memory_order_acquire : std::memory_order_seq_cst) != 0;
-  }
+  [[nodiscard]] bool program_inside() const noexcept { return inside_.load(std::memory_order_seq_cst) != 0; }
 
   // safe: 0 free, 1 held, 2 held with waiters. single: 1 while the helper claims.
   std::atomic<std::uint32_t> word_{0};
   std::atomic<std::uint32_t> inside_{0};  // single: the program is inside
-  const bool safe_;
-  const bool asymmetric_;
+  const Kind kind_;
 };
 
 // Scoped entries.

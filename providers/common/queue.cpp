@@ -12,6 +12,18 @@ Queue::Queue(ThreadMode mode, std::uint32_t capacity, provider::QueueEvents& eve
       mask_(std::bit_ceil(capacity) - 1),
       capacity_(capacity) {}
 
+bool Queue::reserve_shared() noexcept {
+  const std::lock_guard lock(ring_lock_);
+  if (used_ >= capacity_) return false;
+  ++used_;
+  return true;
+}
+
+void Queue::release_shared(std::uint32_t count) noexcept {
+  const std::lock_guard lock(ring_lock_);
+  used_ -= count;
+}
+
 void Queue::add(Reporter& reporter) noexcept {
   const MaybeLock lock(*this);
   if (reporter.queued_) return;

@@ -45,13 +45,25 @@ class Queue : public provider::CompletionQueue {
 
   // Room for one more signalled operation or receive (CMP-6).
   [[nodiscard]] bool reserve() noexcept {
-    const MaybeLock lock(*this);
-    if (used_ >= capacity_) return false;
+    if (shared_.load(std::memory_order_acquire)) [[unlikely]]
+      return reserve_shared();
+    if (used_ >= capacity_) [[unlikely]]
+      return false;
     ++used_;
     return true;
   }
+  // The same while nobody else comes to the ring.
+  [[nodiscard]] bool is_shared() const noexcept { return shared_.load(std::memory_order_acquire); }
+  [[nodiscard]] bool reserve_unshared() noexcept {
+    if (used_ >= capacity_) [[unlikely]]
+      return false;
+    ++used_;
+    return true;
+  }
+  void release_unshared(std::uint32_t count) noexcept { used_ -= count; }
   void release(std::uint32_t count) noexcept {
-    const MaybeLock lock(*this);
+    if (shared_.load(std::memory_order_acquire)) [[unlikely]]
+      return release_shared(count);
     used_ -= count;
   }
 
@@ -108,6 +120,8 @@ class Queue : public provider::CompletionQueue {
   }
 
  private:
+  [[nodiscard]] bool reserve_shared() noexcept;
+  void release_shared(std::uint32_t count) noexcept;
   std::size_t take_entries(Completion* out, std::size_t room) noexcept;
   void signal() noexcept {
     armed_.store(false, std::memory_order_relaxed);

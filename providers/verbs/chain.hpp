@@ -34,7 +34,7 @@ class LinkedRequests {
   // The next request and its places; they count only after take().
   [[nodiscard]] Request& next() noexcept { return requests_[count_]; }
   [[nodiscard]] ibv_sge* places() noexcept { return places_[count_].data(); }
-  void take() noexcept { ++count_; }
+  void take(std::size_t count = 1) noexcept { count_ += count; }
   // Forgets them; they can still be read with at().
   void clear() noexcept { count_ = 0; }
   [[nodiscard]] Request& at(std::size_t index) noexcept { return requests_[index]; }

@@ -82,7 +82,8 @@ Context::Context(provider::Host& host, Port port, const provider::OpenRequest& r
       longest_piece_(fabric_.port().state.max_msg_sz),
       reads_out_(reads(fabric_.port().limits.max_qp_init_rd_atom)),
       reads_in_(reads(fabric_.port().limits.max_qp_rd_atom)),
-      extended_(options.extended.value_or(!fabric_.port().software())) {
+      extended_(options.extended.value_or(!fabric_.port().software())),
+      extended_entries_(extended_.load()) {
   attributes_.device = fabric_.port().name + "/" + std::to_string(fabric_.port().number) + "/" +
                        std::to_string(fabric_.usual_gid().gid_index);
   // Bound to one address only when it was asked for; else each connection chooses among the device's.
@@ -94,7 +95,7 @@ Context::~Context() = default;
 
 std::unique_ptr<provider::CompletionQueue> Context::create_completion_queue(std::uint32_t capacity,
                                                                             provider::QueueEvents& events) {
-  auto queue = std::make_unique<Queue>(*this, capacity, events);
+  auto queue = Queue::make(*this, capacity, events);
   {
     const std::lock_guard lock(queues_mutex_);
     queues_.push_back(queue.get());
@@ -117,7 +118,7 @@ std::unique_ptr<provider::Endpoint> Context::prepare_endpoint(const provider::En
   auto& receives = *static_cast<Queue*>(request.receive_queue);
   auto& sends = *static_cast<Queue*>(request.send_queue);
   if (&receives != &sends) receives.driven_by(sends);
-  return std::make_unique<Endpoint>(*this, receives, request);
+  return Endpoint::make(*this, receives, request);
 }
 
 void Context::request_service() noexcept {
@@ -215,7 +216,10 @@ Status Context::retire_region(std::uint64_t token) noexcept {
     }
     for (const SharedReceives* receives : queue->shared_receives()) used = used || receives->uses(token);
   }
-  if (!used) regions_.retire(token);
+  if (!used) {
+    regions_.retire(token);
+    for (Queue* queue : queues_) queue->forget_region(token);
+  }
   for (Queue* queue : queues_) queue->gate().leave_helper();
   return used ? Status::busy : Status::ok;
 }
@@ -252,7 +256,8 @@ void Context::forget(Queue& queue) noexcept {
 std::vector<Counter> Context::counters() const {
   const std::lock_guard lock(queues_mutex_);
   auto sums = counted_before_;
-  for (const Queue* queue : queues_) {
+  for (Queue* queue : queues_) {
+    const engine::HelperEntry entry(queue->gate());
     const auto values = queue->counts().values();
     for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
   }

@@ -53,11 +53,20 @@ class Context final : public provider::Context {
   [[nodiscard]] bool extended() const noexcept { return extended_.load(std::memory_order_relaxed); }
   void no_extended_posting() noexcept { extended_.store(false, std::memory_order_relaxed); }
 
+  // Entries are read field by field (ibv_cq_ex) where the device has that.
+  [[nodiscard]] bool extended_entries() const noexcept {
+    return extended_entries_.load(std::memory_order_relaxed);
+  }
+  void no_extended_entries() noexcept { extended_entries_.store(false, std::memory_order_relaxed); }
+
   // The helper is to come soon; a system call unless it does anyway.
   void request_service() noexcept;
   void expect_service() noexcept {
-    if (!service_is_near_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (!service_is_near()) [[unlikely]]
       request_service();
+  }
+  [[nodiscard]] bool service_is_near() const noexcept {
+    return service_is_near_.load(std::memory_order_relaxed);
   }
 
   // For regions. busy: a local operation uses it. ok: none does, and none can any more.
@@ -82,6 +91,7 @@ class Context final : public provider::Context {
   std::uint32_t reads_out_;
   std::uint32_t reads_in_;
   std::atomic<bool> extended_;
+  std::atomic<bool> extended_entries_;
   engine::RegionTable regions_;
   std::atomic<bool> service_is_near_{false};
   mutable std::mutex queues_mutex_;

@@ -1,8 +1,7 @@
-// Event counts of a queue's endpoints, for tests and tuning: written with the gate held, read by anybody.
+// Event counts of a queue's endpoints, for tests and tuning: written and read with the gate held.
 #pragma once
 
 #include <array>
-#include <atomic>
 #include <cstdint>
 
 namespace weft::verbs {
@@ -20,7 +19,9 @@ enum class Count : std::uint8_t {
   polls,              // calls that looked for entries
   entries,            // entries read
   number_of_counts,
-  single_posts = number_of_counts  // a doorbell and a work request in one, told as these
+  // A doorbell with one request, told as two of the above.
+  single_posts = number_of_counts,
+  single_receives
 };
 
 inline constexpr std::size_t count_names = static_cast<std::size_t>(Count::number_of_counts);
@@ -31,21 +32,27 @@ inline constexpr std::array<const char*, count_names> name_of_count = {
 class Counts {
  public:
   void add(Count what, std::uint64_t amount = 1) noexcept {
-    auto& value = values_[static_cast<std::size_t>(what)];
-    value.store(value.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
+    values_[static_cast<std::size_t>(what)] += amount;
+  }
+  [[nodiscard]] std::uint64_t of(Count what) const noexcept {
+    return values_[static_cast<std::size_t>(what)];
   }
   void take_back(Count what, std::uint64_t amount) noexcept { add(what, std::uint64_t{0} - amount); }
   [[nodiscard]] std::array<std::uint64_t, count_names> values() const noexcept {
     std::array<std::uint64_t, count_names> result{};
-    for (std::size_t i = 0; i < count_names; ++i) result[i] = values_[i].load(std::memory_order_relaxed);
-    const std::uint64_t singles = values_[count_names].load(std::memory_order_relaxed);
-    result[static_cast<std::size_t>(Count::doorbells)] += singles;
-    result[static_cast<std::size_t>(Count::work_requests)] += singles;
+    for (std::size_t i = 0; i < count_names; ++i) result[i] = values_[i];
+    const auto add = [&](Count what, Count singles) {
+      result[static_cast<std::size_t>(what)] += values_[static_cast<std::size_t>(singles)];
+    };
+    add(Count::doorbells, Count::single_posts);
+    add(Count::work_requests, Count::single_posts);
+    add(Count::receive_doorbells, Count::single_receives);
+    add(Count::receives, Count::single_receives);
     return result;
   }
 
  private:
-  std::array<std::atomic<std::uint64_t>, count_names + 1> values_{};
+  std::array<std::uint64_t, count_names + 2> values_{};
 };
 
 }  // namespace weft::verbs

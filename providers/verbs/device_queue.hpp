@@ -17,8 +17,9 @@ class SharedReceives;
 
 class DeviceQueue {
  public:
-  // Room for at least `wanted` entries. Throws Error.
-  DeviceQueue(const Fabric& fabric, ibv_comp_channel* channel, std::uint32_t wanted);
+  // Room for at least `wanted` entries; `extended`: read field by field (ibv_cq_ex) when the device can, see
+  // is_extended. Throws Error.
+  DeviceQueue(const Fabric& fabric, ibv_comp_channel* channel, std::uint32_t wanted, bool extended);
 
   // Entries that pairs on this queue can produce; a shared receive queue counts once, however many pairs take
   // from it.
@@ -31,8 +32,12 @@ class DeviceQueue {
 
   // Reads at most as many entries as there are places; negative when the queue is broken.
   [[nodiscard]] int poll(std::span<ibv_wc> entries) noexcept {
-    return ibv_poll_cq(queue_.get(), static_cast<int>(entries.size()), entries.data());
+    return poll_(queue_.get(), static_cast<int>(entries.size()), entries.data());
   }
+  // What poll calls: the device's own function, or ours where entries are read field by field.
+  using PollFunction = int (*)(ibv_cq* queue, int room, ibv_wc* entries);
+  [[nodiscard]] PollFunction poll_function() const noexcept { return poll_; }
+  [[nodiscard]] bool is_extended() const noexcept { return extended_; }
   [[nodiscard]] bool request_notification() noexcept { return ibv_req_notify_cq(queue_.get(), 0) == 0; }
   void note_event() noexcept { ++events_; }
 
@@ -55,7 +60,12 @@ class DeviceQueue {
                                             [shared](const SharedUse& use) { return use.shared == shared; });
   }
 
+  [[nodiscard]] bool create_extended(const Fabric& fabric, ibv_comp_channel* channel,
+                                     std::uint32_t wanted) noexcept;
+
   CompletionQueueHandle queue_;
+  PollFunction poll_ = nullptr;
+  bool extended_ = false;
   std::uint32_t capacity_ = 0;
   std::uint32_t used_ = 0;
   unsigned events_ = 0;  // to be acknowledged before it is destroyed

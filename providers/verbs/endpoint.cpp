@@ -30,6 +30,7 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
       limits_(context.attributes().limits),
       sends_(std::clamp(request.send_depth, 1U, limits_.send_depth)),
       signals_(sends_.depth()),
+      preset_(presets_.data()),
       receives_(shared_ != nullptr ? 0 : std::clamp(request.receive_depth, 1U, limits_.receive_depth)) {
   sent_ = blank(Operation::send, Status::ok);
   received_ = blank(Operation::receive, Status::ok);
@@ -56,8 +57,7 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
   place_ = group_.attach(*this, device_entries_, shared_);
   try {
     tag_ = Tag::of(place_.slot, 0);
-    one_.sg_list = &one_place_;
-    one_.num_sge = 1;
+    receive_preset_.work.wr_id = Tag::receive | tag_;
     create_pair(limits_.max_inline);
     reserve_inline_bytes();
     if (shared_ != nullptr) group_.name_pair(number_, *this);
@@ -79,7 +79,7 @@ Endpoint::~Endpoint() {
 
 void Endpoint::enter_child() noexcept {
   child_ = true;
-  state_ = State::ended;
+  change_state(State::ended);
   static_cast<void>(pair_.release());
   static_cast<void>(inline_region_.release());
   static_cast<void>(receive_bounces_.release());
@@ -89,8 +89,9 @@ void Endpoint::enter_child() noexcept {
 void Endpoint::go_up() noexcept {
   const engine::HelperEntry entry(group_.gate());
   if (state_ != State::preparing) return;
-  state_ = State::up;
+  change_state(State::up);
   was_up_ = true;
+  receives_simply_ = !silenced_ && receive_bounces_ == nullptr;
   connect_due_ = true;
   last_heard_ = Clock::now();
   if (!silenced_) group_.add(connect_report_);
@@ -134,7 +135,6 @@ Endpoint::Imported Endpoint::import_key(std::span<const std::byte> bytes) {
   }
   // A token names slot and use, so that it is good on this endpoint only and never comes back.
   static std::atomic<std::uint64_t> next_use{1};
-  last_import_ = nullptr;  // they may move
   if (slot == imports_.size()) imports_.emplace_back();
   imports_[slot] = {(next_use.fetch_add(1) << 32) | slot, key->address, key->length, key->native,
                     key->access};
@@ -146,12 +146,13 @@ void Endpoint::release_key(std::uint64_t token) noexcept {
   const std::uint64_t slot = token & 0xffffffff;
   // Requests under way carry the hardware's key themselves.
   if (slot < imports_.size() && imports_[slot].token == token) imports_[slot] = {};
+  forget_key(token);
 }
 
 void Endpoint::drain() noexcept {
   const engine::HelperEntry entry(group_.gate());
   if (state_ != State::up) return;
-  state_ = State::closing;
+  change_state(State::closing);
   care_ = true;
   group_.drive_all();
   confirm_soon();
@@ -161,17 +162,17 @@ void Endpoint::drain() noexcept {
 
 bool Endpoint::uses(std::uint64_t region) const noexcept {
   if (state_ == State::ended) return false;
-  const auto names = [region](const auto& record, const RegionNames& more) {
-    return record.region == region ||
-           (record.more_regions && std::find(more.begin(), more.end(), region) != more.end());
+  const auto names = [region](std::uint64_t first, bool more_regions, const RegionNames& more) {
+    return first == region || (more_regions && std::find(more.begin(), more.end(), region) != more.end());
   };
   const std::uint64_t send_mask = inline_mask_;
   for (std::uint64_t at = sends_.head; at != sends_.tail; ++at) {
-    if (names(sends_[at], send_regions_[at & send_mask])) return true;
+    if (names(sends_[at].region, sends_[at].kind.more_regions, send_regions_[at & send_mask])) return true;
   }
   const std::uint64_t receive_mask = std::bit_ceil(std::uint64_t{receives_.depth()}) - 1;
   for (std::uint64_t at = receives_.head; at != receives_.tail; ++at) {
-    if (names(receives_[at], receive_regions_[at & receive_mask])) return true;
+    if (names(receives_[at].region, receives_[at].more_regions, receive_regions_[at & receive_mask]))
+      return true;
   }
   return false;
 }
@@ -230,7 +231,7 @@ Endpoint::Clock::time_point Endpoint::serve(Clock::time_point now) noexcept {
   const bool lacks_receives = context_.fabric().port().software() && !dry_ && !has_receives();
   if (lacks_receives && seen_dry_) expect_dry(true);
   seen_dry_ = lacks_receives && !dry_;
-  const bool open = serial_ != confirmed_ || issued_ != sends_.tail;
+  const bool open = serial_ != confirmed_ || held_ != 0;
   if (open) {
     push_held();
     // Nothing was posted since the last round: what is not confirmed gets company of our own.

@@ -3,6 +3,8 @@
 // endpoint_receive.cpp, endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
 #pragma once
 
+#include <endian.h>
+
 #include <array>
 #include <chrono>
 #include <cstdint>
@@ -15,6 +17,7 @@
 #include "common/regions.hpp"
 #include "handles.hpp"
 #include "key.hpp"
+#include "preset.hpp"
 #include "queue.hpp"
 #include "records.hpp"
 #include "signals.hpp"
@@ -25,11 +28,13 @@ namespace weft::verbs {
 class Context;
 class SharedReceives;
 
-class Endpoint final : public provider::Endpoint {
+class Endpoint : public provider::Endpoint {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request);
+  // Throws Error.
+  [[nodiscard]] static std::unique_ptr<Endpoint> make(Context& context, Queue& group,
+                                                      const provider::EndpointRequest& request);
   ~Endpoint() override;
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
@@ -40,8 +45,7 @@ class Endpoint final : public provider::Endpoint {
   bool establish(const provider::PeerParameters& peer) override;
   void go_up() noexcept override;
   bool withdraw_connect_report() noexcept override;
-  PostResult post(const WorkRequest* requests, std::size_t count) noexcept override;
-  PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept override;
+  // post and post_receives are those of the gate's kind, see make.
   [[nodiscard]] Imported import_key(std::span<const std::byte> key) override;
   void release_key(std::uint64_t token) noexcept override;
   void drain() noexcept override;
@@ -51,23 +55,36 @@ class Endpoint final : public provider::Endpoint {
 
   // ---- for the queue and the context, with the gate held
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
-  void on_sent(const ibv_wc& entry) noexcept {
+  [[gnu::always_inline]] void on_sent(const ibv_wc& entry, Queue::Out& out) noexcept {
     if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
-      send_failed(entry);
+      aside(out, [&](Queue::Out& to) noexcept { send_failed(entry, to); });
       return;
     }
     const std::uint32_t serial = Tag::number(entry.wr_id);
-    confirm(serial);
+    confirm(serial, out);
     if (care_) [[unlikely]]
       after_own(serial);
   }
-  void on_received(const ibv_wc& entry) noexcept;
-  void on_shared_received(const ibv_wc& entry) noexcept;
+  [[gnu::always_inline]] void on_received(const ibv_wc& entry, Queue::Out& out) noexcept {
+    if (!receives_simply_ || entry.status != IBV_WC_SUCCESS || receives_.empty()) [[unlikely]] {
+      aside(out, [&](Queue::Out& to) noexcept { received_otherwise(entry, to); });
+      return;
+    }
+    const std::uint64_t context = receives_.front().context;
+    ++receives_.head;
+    report_received(context, entry, out);
+  }
+  [[gnu::noinline]] void on_shared_received(const ibv_wc& entry, Queue::Out& out) noexcept;
   // What is due, for the helper; returns when to come again at the latest.
   [[nodiscard]] Clock::time_point serve(Clock::time_point now) noexcept;
   [[nodiscard]] bool uses(std::uint64_t region) const noexcept;
   // Whatever is not confirmed yet will be, although nothing more is posted (MEM-5).
   void confirm_soon() noexcept;
+  // The region is gone, or the key: nothing of it is kept at hand.
+  void forget_region(std::uint64_t token) noexcept;
+  void forget_key(std::uint64_t token) noexcept;
+  // A queue of completions got a second group that fills it: posting has to look anew.
+  void forget_credit() noexcept { credit_ = receive_credit_ = 0; }
   [[nodiscard]] bool is_pair(const ibv_qp* pair) const noexcept { return pair_.get() == pair; }
   // The device or the port failed, or this pair did.
   void device_failed(std::string_view text) noexcept;
@@ -75,6 +92,13 @@ class Endpoint final : public provider::Endpoint {
   [[nodiscard]] bool takes_from(const SharedReceives& shared) const noexcept { return shared_ == &shared; }
   // How long the peer waits before it tries a message again that found no receive.
   void expect_dry(bool dry) noexcept;
+
+ protected:
+  Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request);
+  template <engine::Gate::Kind kind>
+  PostResult post_as(const WorkRequest* requests, std::size_t count) noexcept;
+  template <engine::Gate::Kind kind>
+  PostResult post_receives_as(const ReceiveRequest* requests, std::size_t count) noexcept;
 
  private:
   enum class State : std::uint8_t {
@@ -139,11 +163,12 @@ class Endpoint final : public provider::Endpoint {
   };
   Status take(const WorkRequest& request) noexcept;
   std::size_t take_simple(const WorkRequest* requests, std::size_t count) noexcept;
-  bool build_simple(const WorkRequest& request, ibv_send_wr& work, ibv_sge& place) noexcept;
-  void post_one() noexcept;
-  void refused_one(int code) noexcept;
+  [[nodiscard]] bool choose_preset(const WorkRequest& request) noexcept;
+  [[gnu::noinline]] void refused_one(int code) noexcept;
+  [[gnu::noinline]] PostResult post_slowly(const WorkRequest* requests, std::size_t count) noexcept;
   PostResult post_any(const WorkRequest* requests, std::size_t count) noexcept;
-  void find_credit() noexcept;
+  [[nodiscard]] std::uint64_t issued() const noexcept { return sends_.tail - held_; }
+  [[nodiscard]] std::uint32_t free_places() const noexcept;
   Status place(const WorkRequest& request, Access needed, bool inline_data, ibv_sge* places,
                std::uint64_t& length, std::uint32_t& count) const noexcept;
   Status find_remote(const WorkRequest& request, Access needed, std::uint64_t length, bool atomic,
@@ -157,7 +182,13 @@ class Endpoint final : public provider::Endpoint {
   [[nodiscard]] std::uint32_t in_device() const noexcept { return serial_ - confirmed_; }
 
   // endpoint_receive.cpp
+  [[gnu::noinline]] PostResult post_receives_slowly(const ReceiveRequest* requests,
+                                                    std::size_t count) noexcept;
+  [[gnu::noinline]] void refused_one_receive(int code) noexcept;
+  [[nodiscard]] bool choose_receive_preset(const ReceiveRequest& request) noexcept;
+  [[nodiscard]] std::uint32_t free_receive_places() const noexcept;
   void ring_receives() noexcept;
+  void keep_receive(std::uint64_t position, const ibv_recv_wr& work) noexcept;
   void push_receives() noexcept;
 
   // endpoint_issue.cpp
@@ -177,46 +208,64 @@ class Endpoint final : public provider::Endpoint {
   using PiecesInChain = std::array<PieceInChain, chain_length>;
   [[nodiscard]] bool hand_over_pieces(const PiecesInChain& pieces) noexcept;
   int post_chain(ibv_send_wr* first, ibv_send_wr** refused) noexcept {
-    if (extended_ != nullptr) return post_extended(first, refused);
-    return ibv_post_send(pair_.get(), first, refused);
+    return post_send_(pair_.get(), first, refused);
   }
-  int post_extended(ibv_send_wr* first, ibv_send_wr** refused) noexcept;
+  static int post_extended(ibv_qp* pair, ibv_send_wr* first, ibv_send_wr** refused) noexcept;
   bool post_own(bool probe) noexcept;
 
   // endpoint_entries.cpp
   // Everything up to this request is done (CMP-3, CMP-4).
-  void confirm(std::uint32_t serial) noexcept {
+  [[gnu::always_inline]] void confirm(std::uint32_t serial, Queue::Out& out) noexcept {
     confirmed_ = serial;
     std::uint64_t head = sends_.head;
-    for (; head != issued_; ++head) {
+    for (const std::uint64_t issued = this->issued(); head != issued; ++head) {
       const SendRecord& record = sends_[head];
       if (!at_or_before(record.last_serial, serial)) break;
-      messages_confirmed_ += is_message(record.operation) ? 1 : 0;
-      if (record.signalled) complete(record);
+      messages_confirmed_ += record.kind.message ? 1 : 0;
+      if (record.kind.signalled) complete(record, out);
     }
     sends_.head = head;
   }
-  void complete(const SendRecord& record) noexcept {
+  [[gnu::always_inline]] void complete(const SendRecord& record, Queue::Out& out) noexcept {
     if (!completes_here_) [[unlikely]] {
       complete_elsewhere(record);
       return;
     }
-    group_.emit([&](Completion& entry) noexcept {
+    group_.emit(out, [&](Completion& entry) noexcept {
       entry = sent_;
       entry.context = record.context;
       entry.bytes = record.length;
-      entry.operation = record.operation;
+      entry.operation = record.kind.operation;
     });
   }
-  void complete_elsewhere(const SendRecord& record) noexcept;
-  [[nodiscard]] static constexpr bool is_message(Operation operation) noexcept {
-    return operation == Operation::send || operation == Operation::write_with_immediate;
+  [[gnu::noinline]] void complete_elsewhere(const SendRecord& record) noexcept;
+  // What happens seldom is called with a copy of `out`, so that `out` itself can stay in registers.
+  template <class Rare>
+  [[gnu::always_inline]] static void aside(Queue::Out& out, const Rare& rare) noexcept {
+    Queue::Out copy = out;
+    rare(copy);
+    out = copy;
   }
-  void after_own(std::uint32_t serial) noexcept;
+  [[gnu::always_inline]] void report_received(std::uint64_t context, const ibv_wc& wc,
+                                              Queue::Out& out) noexcept {
+    ++messages_received_;
+    group_.emit(out, [&](Completion& entry) noexcept { fill_received(entry, context, wc); });
+  }
+  [[gnu::always_inline]] void fill_received(Completion& entry, std::uint64_t context,
+                                            const ibv_wc& wc) const noexcept {
+    entry = received_;
+    entry.context = context;
+    entry.bytes = wc.byte_len;
+    if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) return;
+    entry.has_immediate = true;
+    entry.immediate = be32toh(wc.imm_data);
+  }
+  [[gnu::noinline]] void received_otherwise(const ibv_wc& entry, Queue::Out& out) noexcept;
+  [[gnu::noinline]] void after_own(std::uint32_t serial) noexcept;
   void after_confirm() noexcept;
-  void send_failed(const ibv_wc& entry) noexcept;
+  [[gnu::noinline]] void send_failed(const ibv_wc& entry, Queue::Out& out) noexcept;
   void receive_failed(const ibv_wc& entry) noexcept;
-  void received(std::uint64_t context, const ibv_wc& entry) noexcept;
+  void received(std::uint64_t context, const ibv_wc& entry, Queue::Out& out) noexcept;
   void suspect() noexcept;
 
   // endpoint_end.cpp
@@ -226,6 +275,7 @@ class Endpoint final : public provider::Endpoint {
   bool try_finish(Clock::time_point now) noexcept;
   void finish() noexcept;
   void release_pair() noexcept;
+  void change_state(State state) noexcept;
   void find_fault() noexcept;
   [[nodiscard]] Status status_at_end(std::uint64_t position) const noexcept;
   [[nodiscard]] Completion blank(Operation operation, Status status) const noexcept;
@@ -241,7 +291,8 @@ class Endpoint final : public provider::Endpoint {
   const std::uint32_t id_;
   State state_ = State::preparing;
   bool silenced_ = false;
-  bool completes_here_;  // send-side completions go straight to the queue that leads
+  bool completes_here_;           // send-side completions go straight to the queue that leads
+  bool receives_simply_ = false;  // up, not silenced, and what arrives is in its place
   bool child_ = false;
   Limits limits_;
   Completion sent_;  // what all successful ones have in common, by side
@@ -249,7 +300,8 @@ class Endpoint final : public provider::Endpoint {
 
   // ---- the pair
   PairHandle pair_;
-  ibv_qp_ex* extended_ = nullptr;  // the same pair, when it takes requests one by one
+  // The device's own function, or ours where it takes requests one by one.
+  int (*post_send_)(ibv_qp* pair, ibv_send_wr* first, ibv_send_wr** refused) = nullptr;
   Queue::Place place_;
   std::uint32_t device_entries_ = 0;  // reserved on the device's queue
   std::uint32_t device_depth_ = 0;    // send-side work requests the device takes
@@ -270,25 +322,24 @@ class Endpoint final : public provider::Endpoint {
   Bounce bounce_;  // for a message of more segments than the device takes, one at a time
   std::uint64_t bounce_position_ = none;
   SignalPlan signals_;
-  // Operations of the common kind: lengths that leave with one work request, and inline in it, by operation.
-  std::array<std::uint64_t, 4> simple_limits_{};
-  std::array<std::uint32_t, 4> simple_inline_{};
-  std::uint32_t credit_ = 0;                          // how many of them there is room for, at least
-  std::uint64_t tag_ = 0;                             // of all send-side requests, but for their number
-  const engine::RegionEntry* last_region_ = nullptr;  // most programs use one after the other
-  const Import* last_import_ = nullptr;
-  ibv_send_wr one_{};  // a call of one operation
-  ibv_sge one_place_{};
-  std::uint64_t issued_ = 0;      // position of the first record not handed over whole
-  std::uint32_t serial_ = 0;      // of the last work request
-  std::uint32_t confirmed_ = 0;   // up to here the device has answered
-  std::uint32_t own_serial_ = 0;  // of the last request of our own, a tail or a probe
-  bool own_open_ = false;         // and it is not confirmed
-  bool care_ = false;             // something must happen after the next confirmation
+  // How many operations may leave at once, at least, before one has to be signalled. 0 unless up.
+  std::uint32_t credit_ = 0;
+  std::uint64_t tag_ = 0;  // of all send-side requests, but for their number
+  SendPreset* preset_;     // of the last operation
+  ibv_send_wr* not_taken_ = nullptr;
+  std::array<std::uint64_t, 4> simple_limits_{};  // lengths that leave with one work request, by operation
+  std::uint64_t held_ = 0;                        // records at the tail that are not handed over whole
+  std::uint32_t serial_ = 0;                      // of the last work request
+  std::uint32_t confirmed_ = 0;                   // up to here the device has answered
+  std::uint32_t own_serial_ = 0;                  // of the last request of our own, a tail or a probe
+  bool own_open_ = false;                         // and it is not confirmed
+  bool care_ = false;                             // something must happen after the next confirmation
   std::uint64_t messages_confirmed_ = 0;
   std::vector<Import> imports_;
 
   // ---- receive side
+  std::uint32_t receive_credit_ = 0;  // how many can be handed over at once, at least
+  ibv_recv_wr* receive_not_taken_ = nullptr;
   Ring<ReceiveRecord> receives_;
   std::unique_ptr<RegionNames[]> receive_regions_;
   std::unique_ptr<ReceivePlan[]> receive_plans_;
@@ -324,6 +375,9 @@ class Endpoint final : public provider::Endpoint {
   SendReports send_reports_{*this};
   ConnectReport connect_report_{*this};
   ReceiveReports receive_reports_{*this};
+
+  std::array<SendPreset, 8> presets_;  // by operation, signalled or not
+  ReceivePreset receive_preset_;
 };
 
 }  // namespace weft::verbs

@@ -45,10 +45,11 @@ void Endpoint::create_pair(std::uint32_t max_inline) {
   // The wish for inline shrinks until the device agrees; what it then gives may be more.
   while (true) {
     if (context_.extended() && attempt(one_by_one)) {
-      extended_ = ibv_qp_to_qp_ex(pair_.get());
+      post_send_ = &Endpoint::post_extended;
       break;
     }
     if (attempt(wanted)) {
+      post_send_ = pair_->context->ops.post_send;
       if (context_.extended()) context_.no_extended_posting();  // not asked for again
       break;
     }
@@ -196,7 +197,6 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   }
   const std::uint64_t piece = context_.longest_piece();
   // Send, write, write with immediate (never simple), read.
-  simple_inline_ = {device_inline_, device_inline_, 0, 0};
   simple_limits_ = {std::min(limits_.max_message, piece), piece, 0, piece};
   signals_ = SignalPlan(limits_.send_depth);
   early_.reserve(own.receive_depth);

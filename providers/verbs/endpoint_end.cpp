@@ -23,7 +23,7 @@ void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code
     }
     return;
   }
-  state_ = State::broken;
+  change_state(State::broken);
   failed_here_ = true;
   suspected_ = false;
   if (pending_end_) {  // it waits for messages that will not come
@@ -31,6 +31,11 @@ void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code
     return;
   }
   events_->failed(cause, detail, native_code, text);
+}
+
+void Endpoint::change_state(State state) noexcept {
+  state_ = state;
+  credit_ = receive_credit_ = 0;  // found anew by the next post, if any is to be
 }
 
 void Endpoint::device_failed(std::string_view text) noexcept {
@@ -60,7 +65,7 @@ void Endpoint::start_ending(const provider::EndOrder& order) noexcept {
   pending_end_.reset();
   // What succeeded before is told as such.
   if (was_up_) group_.drive_all();
-  state_ = State::ending;
+  change_state(State::ending);
   end_deadline_ = Clock::now() + patience_with_flushing;
   // One request cannot be taken back; this flushes all of them.
   ibv_qp_attr attributes{};
@@ -88,7 +93,6 @@ void Endpoint::release_pair() noexcept {
     // Entries of shared receives name the pair: they are read before it goes.
     group_.drive_all();
   }
-  extended_ = nullptr;
   pair_.reset();       // from here on the device touches no memory of it
   group_.drive_all();  // what it left in the device's queue; then its place can be another's
   if (shared_ != nullptr) group_.forget_pair(number_);
@@ -98,7 +102,7 @@ void Endpoint::release_pair() noexcept {
 
 void Endpoint::finish() noexcept {
   release_pair();
-  state_ = State::ended;
+  change_state(State::ended);
   end_due_ = was_up_;
   find_fault();
   if (silenced_) {
@@ -124,6 +128,7 @@ void Endpoint::silence() noexcept {
 
 void Endpoint::silence_inside() noexcept {
   silenced_ = true;
+  receives_simply_ = false;
   completes_here_ = false;
   connect_due_ = false;
   send_queue_.remove(send_reports_);
@@ -137,9 +142,9 @@ void Endpoint::silence_inside() noexcept {
 // Gives back what the records hold without reporting them.
 void Endpoint::drop_records() noexcept {
   for (; sends_.head != sends_.tail; ++sends_.head) {
-    if (sends_.front().signalled) send_queue_.release(1);
+    if (sends_.front().kind.signalled) send_queue_.release(1);
   }
-  issued_ = sends_.head;
+  held_ = 0;
   group_.release(static_cast<std::uint32_t>(receives_.size()));
   receives_.head = receives_.tail;
   if (shared_fault_) group_.release(1);
@@ -160,7 +165,7 @@ void Endpoint::find_fault() noexcept {
   }
   std::uint64_t counted = messages_confirmed_;
   for (std::uint64_t at = sends_.head; at != sends_.tail && fault_position_ == none; ++at) {
-    if (!is_message(sends_[at].operation) || ++counted != number) continue;
+    if (!sends_[at].kind.message || ++counted != number) continue;
     fault_position_ = at;
     fault_cause_ = Status::truncated;
   }
@@ -191,10 +196,10 @@ std::size_t Endpoint::SendReports::hand_out(Completion* out, std::size_t room,
   for (; count < room && e.sends_.head != e.sends_.tail; ++e.sends_.head) {
     const SendRecord& record = e.sends_.front();
     Completion& entry = out[count++];
-    entry = e.blank(record.operation, e.status_at_end(e.sends_.head));
+    entry = e.blank(record.kind.operation, e.status_at_end(e.sends_.head));
     entry.context = record.context;
     entry.native_code = e.last_order_.native_code;
-    if (record.signalled) ++released;
+    if (record.kind.signalled) ++released;
   }
   return count;
 }

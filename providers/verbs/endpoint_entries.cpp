@@ -46,18 +46,18 @@ void Endpoint::complete_elsewhere(const SendRecord& record) noexcept {
   Completion entry = sent_;
   entry.context = record.context;
   entry.bytes = record.length;
-  entry.operation = record.operation;
+  entry.operation = record.kind.operation;
   send_queue_.push(entry);
 }
 
 void Endpoint::after_own(std::uint32_t serial) noexcept {
   if (own_open_ && at_or_before(own_serial_, serial)) own_open_ = false;
-  care_ = own_open_ || state_ == State::closing || issued_ != sends_.tail;
-  if (issued_ != sends_.tail || state_ == State::closing) after_confirm();
+  care_ = own_open_ || state_ == State::closing || held_ != 0;
+  if (held_ != 0 || state_ == State::closing) after_confirm();
 }
 
 void Endpoint::after_confirm() noexcept {
-  if (issued_ != sends_.tail) push_held();
+  if (held_ != 0) push_held();
   if (state_ == State::closing && sends_.empty() && !drain_told_) {
     drain_told_ = true;
     // On a reliable connection an acknowledged message was matched with a receive: nothing more is owed
@@ -66,20 +66,20 @@ void Endpoint::after_confirm() noexcept {
   }
 }
 
-void Endpoint::send_failed(const ibv_wc& entry) noexcept {
+void Endpoint::send_failed(const ibv_wc& entry, Queue::Out& out) noexcept {
   const std::uint32_t serial = Tag::number(entry.wr_id);
   // Requests are executed in order: whatever is before the first that failed has succeeded.
   if (entry.status != IBV_WC_WR_FLUSH_ERR && fault_position_ == none && !flushing_) {
-    confirm(serial - 1);
+    confirm(serial - 1, out);
     flushing_ = true;
     const SendRecord* at_fault = nullptr;
     if (sends_.head != sends_.tail) {
       const SendRecord& record = sends_.front();
       // A record whose pieces are not all handed over has its last serial so far.
-      const std::uint32_t requests = record.planned ? plans_[sends_.head & inline_mask_].requests : 1;
+      const std::uint32_t requests = record.kind.planned ? plans_[sends_.head & inline_mask_].requests : 1;
       if (requests != 0 && at_or_before(record.last_serial - requests + 1, serial)) at_fault = &record;
     }
-    const Operation operation = at_fault != nullptr ? at_fault->operation : Operation::write;
+    const Operation operation = at_fault != nullptr ? at_fault->kind.operation : Operation::write;
     const Status cause = cause_of(entry.status, operation);
     if (at_fault != nullptr) {
       fault_position_ = sends_.head;
@@ -104,38 +104,31 @@ void Endpoint::suspect() noexcept {
   context_.request_service();
 }
 
-void Endpoint::received(std::uint64_t context, const ibv_wc& wc) noexcept {
-  ++messages_received_;
-  const auto fill = [&](Completion& entry) noexcept {
-    entry = received_;
-    entry.context = context;
-    entry.bytes = wc.byte_len;
-    if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) return;
-    entry.has_immediate = true;
-    entry.immediate = be32toh(wc.imm_data);
-  };
-  if (!was_up_) [[unlikely]] {
-    // The peer is up a little earlier than this side: kept until go_up (CON-5). Its room was reserved.
-    Completion entry;
-    fill(entry);
-    early_.push_back(entry);
-  } else if (silenced_) [[unlikely]] {
-    group_.release(1);
-  } else {
-    group_.emit(fill);
+void Endpoint::received(std::uint64_t context, const ibv_wc& wc, Queue::Out& out) noexcept {
+  if (was_up_ && !silenced_) {
+    report_received(context, wc, out);
+    return;
   }
+  ++messages_received_;
+  if (silenced_ && was_up_) {
+    group_.release(1);
+    return;
+  }
+  // The peer is up a little earlier than this side: kept until go_up (CON-5). Its room was reserved.
+  Completion entry;
+  fill_received(entry, context, wc);
+  early_.push_back(entry);
 }
 
-void Endpoint::on_received(const ibv_wc& entry) noexcept {
-  if (receives_.empty()) [[unlikely]]
-    return;
-  if (entry.status == IBV_WC_SUCCESS) [[likely]] {
+void Endpoint::received_otherwise(const ibv_wc& entry, Queue::Out& out) noexcept {
+  if (receives_.empty()) return;
+  if (entry.status == IBV_WC_SUCCESS) {
     const std::uint64_t context = receives_.front().context;
     if (receives_.front().bounced) [[unlikely]]
       receive_bounces_[receives_.head & (std::bit_ceil(std::uint64_t{receives_.depth()}) - 1)].scatter(
           entry.byte_len);
     ++receives_.head;
-    received(context, entry);
+    received(context, entry, out);
     return;
   }
   if (entry.status == IBV_WC_WR_FLUSH_ERR) {
@@ -165,11 +158,11 @@ void Endpoint::receive_failed(const ibv_wc& entry) noexcept {
   }
 }
 
-void Endpoint::on_shared_received(const ibv_wc& entry) noexcept {
+void Endpoint::on_shared_received(const ibv_wc& entry, Queue::Out& out) noexcept {
   const bool good = entry.status == IBV_WC_SUCCESS;
   const SharedReceives::Taken taken = shared_->taken(Tag::number(entry.wr_id), good ? entry.byte_len : 0);
   if (good) [[likely]] {
-    received(taken.context, entry);
+    received(taken.context, entry, out);
     return;
   }
   // From now on it belongs to this endpoint (RCQ-1), whose end reports it.

@@ -63,10 +63,11 @@ void add_one_by_one(ibv_qp_ex* pair, const ibv_send_wr& work) noexcept {
 
 }  // namespace
 
-int Endpoint::post_extended(ibv_send_wr* first, ibv_send_wr** refused) noexcept {
-  ibv_wr_start(extended_);
-  for (const ibv_send_wr* work = first; work != nullptr; work = work->next) add_one_by_one(extended_, *work);
-  const int code = ibv_wr_complete(extended_);
+int Endpoint::post_extended(ibv_qp* pair, ibv_send_wr* first, ibv_send_wr** refused) noexcept {
+  ibv_qp_ex* const extended = ibv_qp_to_qp_ex(pair);
+  ibv_wr_start(extended);
+  for (const ibv_send_wr* work = first; work != nullptr; work = work->next) add_one_by_one(extended, *work);
+  const int code = ibv_wr_complete(extended);
   if (code != 0) *refused = first;  // all or nothing
   return code;
 }
@@ -94,7 +95,8 @@ void Endpoint::ring() noexcept {
 void Endpoint::refused(int code, const char* what) noexcept {
   group_.counts().add(Count::refused_doorbells);
   if (code == ENOMEM || code == EAGAIN) {
-    context_.request_service();
+    // The helper itself comes again in a moment; asking it here would make it come at once, and again.
+    if (!group_.helped()) context_.request_service();
     return;
   }
   fail(Status::aborted, 0, code,
@@ -104,12 +106,12 @@ void Endpoint::refused(int code, const char* what) noexcept {
 // The device did not take the last requests, of which this is the first. Each is a whole operation, and was
 // accepted: they wait as held ones do. Returns how many of them were signalled.
 std::uint32_t Endpoint::keep_refused(const ibv_send_wr* first, std::size_t count) noexcept {
-  issued_ -= count;
+  held_ += count;
   serial_ -= static_cast<std::uint32_t>(count);
   std::uint32_t signals = 0;
   for (std::size_t i = 0; i < count; ++i) {
     if ((first[i].send_flags & IBV_SEND_SIGNALED) != 0) ++signals;
-    plan_for(issued_ + i, first[i], first[i].sg_list);
+    plan_for(issued() + i, first[i], first[i].sg_list);
   }
   signals_.make_next();
   care_ = true;
@@ -123,6 +125,7 @@ std::uint32_t Endpoint::keep_refused(const ibv_send_wr* first, std::size_t count
 void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const ibv_sge* places) noexcept {
   ring();  // what is before it; `work` and `places` stay as they are
   const std::uint64_t position = sends_.tail++;
+  ++held_;
   credit_ = 0;
   plan_for(position, work, places);
   Plan& plan = plans_[position & inline_mask_];
@@ -159,7 +162,7 @@ void Endpoint::plan_for(std::uint64_t position, const ibv_send_wr& work, const i
   plan.opcode = work.opcode;
   plan.flags = work.send_flags & ~static_cast<unsigned>(IBV_SEND_SIGNALED);
   plan.immediate = work.imm_data;
-  plan.asked = record.signalled;
+  plan.asked = record.kind.signalled;
   if (work.opcode == IBV_WR_ATOMIC_FETCH_AND_ADD || work.opcode == IBV_WR_ATOMIC_CMP_AND_SWP) {
     plan.remote_address = work.wr.atomic.remote_addr;
     plan.remote_key = work.wr.atomic.rkey;
@@ -169,7 +172,7 @@ void Endpoint::plan_for(std::uint64_t position, const ibv_send_wr& work, const i
     plan.remote_address = work.wr.rdma.remote_addr;
     plan.remote_key = work.wr.rdma.rkey;
   }
-  record.planned = true;
+  record.kind.planned = true;
   plan.requests = 0;
 }
 
@@ -180,7 +183,7 @@ bool Endpoint::build_piece(SendRecord& record, Plan& plan) noexcept {
   ibv_sge* const places = chain.places();
   const std::uint64_t start = plan.moved;
   std::uint64_t left = std::min<std::uint64_t>(record.length - start, context_.longest_piece());
-  if (record.operation == Operation::flush) left = sizeof(std::uint64_t);
+  if (record.kind.operation == Operation::flush) left = sizeof(std::uint64_t);
   std::uint64_t skip = start;
   std::uint32_t used = 0;
   for (std::uint32_t i = 0; i < plan.part_count && left != 0 && used < context_.device_segments(); ++i) {
@@ -195,7 +198,7 @@ bool Endpoint::build_piece(SendRecord& record, Plan& plan) noexcept {
     plan.moved += here;
     skip = 0;
   }
-  const bool whole = record.operation == Operation::flush || plan.moved == record.length;
+  const bool whole = record.kind.operation == Operation::flush || plan.moved == record.length;
   work.opcode = plan.opcode;
   work.imm_data = plan.immediate;
   work.num_sge = static_cast<int>(used);
@@ -224,19 +227,20 @@ bool Endpoint::build_piece(SendRecord& record, Plan& plan) noexcept {
 }
 
 void Endpoint::push_held() noexcept {
-  if (issued_ == sends_.tail || (state_ != State::up && state_ != State::closing)) return;
+  if (held_ == 0 || (state_ != State::up && state_ != State::closing)) return;
   Chain& chain = group_.chain();
   if (!chain.empty()) return;  // inside a post, which comes here again
   PiecesInChain pieces;
-  while (issued_ != sends_.tail && in_device() + own_requests <= device_depth_) {
+  while (held_ != 0 && in_device() + own_requests <= device_depth_) {
     if (chain.full() && !hand_over_pieces(pieces)) return;
-    SendRecord& record = sends_[issued_];
-    Plan& plan = plans_[issued_ & inline_mask_];
-    pieces[chain.count()] = {issued_, plan.moved, plan.requests};
-    if (build_piece(record, plan)) ++issued_;
+    const std::uint64_t position = issued();
+    SendRecord& record = sends_[position];
+    Plan& plan = plans_[position & inline_mask_];
+    pieces[chain.count()] = {position, plan.moved, plan.requests};
+    if (build_piece(record, plan)) --held_;
   }
   if (!chain.empty() && !hand_over_pieces(pieces)) return;
-  if (issued_ == sends_.tail && state_ == State::up && !own_open_) care_ = false;
+  if (held_ == 0 && state_ == State::up && !own_open_) care_ = false;
 }
 
 // False when the device did not take all of them: those are as if never built.
@@ -255,7 +259,7 @@ bool Endpoint::hand_over_pieces(const PiecesInChain& pieces) noexcept {
     plan.moved = piece.moved;
     // Right for a piece that follows another; else it is not looked at.
     sends_[piece.position].last_serial = --serial_;
-    issued_ = piece.position;
+    held_ = sends_.tail - piece.position;
   }
   counts.add(Count::doorbells);
   counts.add(Count::work_requests, taken);

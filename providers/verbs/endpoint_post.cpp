@@ -1,5 +1,6 @@
 // Taking requests: everything is checked before anything is changed (OPS-1, MEM-2, MEM-4). The common case,
-// an operation of one segment that leaves at once, becomes a work request of the group's chain in one go.
+// an operation of one segment that leaves at once, is checked against what the last one of its kind had
+// (SendPreset), and a call of one operation hands over the preset's own work request.
 #include <endian.h>
 
 #include <algorithm>
@@ -38,6 +39,7 @@ static_assert(static_cast<std::size_t>(Operation::flush) + 1 == shapes.size());
 constexpr auto unsignalled_flag = static_cast<unsigned>(Flags::unsignalled);
 constexpr auto inline_flag = static_cast<unsigned>(Flags::inline_data);
 constexpr unsigned simple_flags = unsignalled_flag | inline_flag;
+constexpr std::uint64_t endless = UINT64_MAX - 1;  // bytes from address 1 on
 constexpr auto known_flags = Flags::unsignalled | Flags::inline_data | Flags::fence | Flags::with_immediate;
 
 // A length as the device takes it. No message is longer than what a place of this size can hold.
@@ -183,9 +185,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   SendRecord& record = sends_.back();
   record.context = request.context;
   record.length = length;
-  record.operation = request.operation;
-  record.signalled = asked;
-  record.more_regions = false;
+  record.kind = {request.operation, asked, shape.message, false, false};
   record.region = 0;
   if (!request.segments.empty()) {
     record.region = request.segments[0].region;
@@ -194,15 +194,13 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   }
   const bool fits = length <= context_.longest_piece() && in_device() + own_requests <= device_depth_ &&
                     static_cast<std::uint32_t>(work.num_sge) <= context_.device_segments();
-  if (issued_ != sends_.tail || !fits) [[unlikely]] {
+  if (held_ != 0 || !fits) [[unlikely]] {
     work.send_flags = flags;
     hold(request, work, places);
     return Status::ok;
   }
-  record.planned = false;
   record.last_serial = ++serial_;
-  credit_ -= credit_ != 0 ? 1 : 0;
-  work.wr_id = Tag::of(place_.slot, serial_);
+  work.wr_id = tag_ | serial_;
   if (signals_.next(asked)) {
     flags |= IBV_SEND_SIGNALED;
     ++chain.signals;
@@ -210,7 +208,6 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   work.send_flags = flags;
   chain.take();
   ++sends_.tail;
-  ++issued_;
   return Status::ok;
 }
 
@@ -227,123 +224,148 @@ bool Endpoint::gather(ibv_sge* places, std::uint32_t& count, std::uint64_t lengt
 void Endpoint::name_regions(const WorkRequest& request, SendRecord& record) noexcept {
   RegionNames& names = send_regions_[sends_.tail & inline_mask_];
   names = {};
-  record.more_regions = true;
+  record.kind.more_regions = true;
   for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
 }
 
-void Endpoint::find_credit() noexcept {
-  credit_ = 0;
-  if (issued_ != sends_.tail || in_device() + own_requests > device_depth_) return;
-  credit_ = std::min(sends_.depth() - static_cast<std::uint32_t>(sends_.size()),
-                     device_depth_ - own_requests - in_device() + 1);
+// How many operations can be handed over now.
+std::uint32_t Endpoint::free_places() const noexcept {
+  if (state_ != State::up || held_ != 0 || in_device() + own_requests > device_depth_) return 0;
+  return std::min(sends_.depth() - static_cast<std::uint32_t>(sends_.size()),
+                  device_depth_ - own_requests - in_device() + 1);
 }
 
-// The common case with few instructions: a whole operation of one segment, without fence or immediate, that
-// leaves at once; there is credit. False when it needs the long way; then nothing has changed.
-[[gnu::always_inline]] inline bool Endpoint::build_simple(const WorkRequest& request, ibv_send_wr& work,
-                                                          ibv_sge& place) noexcept {
+// Makes preset_ one for requests like this: a whole operation of one segment, without fence or immediate.
+// False when it needs the long way, be it for a fault in it.
+bool Endpoint::choose_preset(const WorkRequest& request) noexcept {
   const auto index = static_cast<std::size_t>(request.operation);
   const auto flags = static_cast<unsigned>(request.flags);
   if (index >= simple_limits_.size() || (flags & ~simple_flags) != 0 || request.segments.size() != 1)
-      [[unlikely]]
     return false;
   const Segment& segment = request.segments.front();
-  const std::uint64_t length = segment.length;
-  if (length - 1 >= simple_limits_[index]) [[unlikely]]
-    return false;  // an empty one too
-  unsigned native = static_cast<unsigned>(IBV_SEND_INLINE);
-  if (length > simple_inline_[index]) {
-    if ((flags & inline_flag) != 0) [[unlikely]]
-      return false;
-    native = 0;
-  }
-  if (segment.region != 0) {
-    const engine::RegionEntry* region = last_region_;
-    if (region == nullptr || region->token.load(std::memory_order_acquire) != segment.region) [[unlikely]] {
-      region = context_.regions().find(segment.region);
-      if (region == nullptr) return false;
-      last_region_ = region;
-    }
-    if (!engine::inside(segment.offset, length, region->length) || !has(region->access, shapes[index].local))
-        [[unlikely]]
-      return false;
-    place = {reinterpret_cast<std::uint64_t>(region->address) + segment.offset,
-             static_cast<std::uint32_t>(length), local_key(*region)};
-  } else {
-    if ((flags & inline_flag) == 0 || segment.offset == 0) [[unlikely]]
-      return false;
-    place.addr = segment.offset;
-    place.length = static_cast<std::uint32_t>(length);
-  }
-  if (index != static_cast<std::size_t>(Operation::send)) {
-    const Import* import = last_import_;
-    if (import == nullptr || import->token != request.remote.memory) [[unlikely]] {
-      const std::uint64_t slot = request.remote.memory & 0xffffffff;
-      if (slot >= imports_.size() || imports_[slot].token != request.remote.memory) return false;
-      last_import_ = import = &imports_[slot];
-    }
-    if (!has(import->access, shapes[index].remote) ||
-        !engine::inside(request.remote.offset, length, import->length)) [[unlikely]]
-      return false;
-    work.wr.rdma.remote_addr = import->address + request.remote.offset;
-    work.wr.rdma.rkey = import->key;
-  }
+  const Shape& shape = shapes[index];
   const bool asked = (flags & unsignalled_flag) == 0;
-  if (asked && !send_queue_.reserve()) [[unlikely]]
-    return false;
-  const std::uint32_t serial = ++serial_;
-  SendRecord& record = sends_.back();
-  ++sends_.tail;
-  --credit_;
-  record.context = request.context;
-  record.length = length;
-  record.region = segment.region;
-  record.last_serial = serial;
-  record.operation = request.operation;
-  record.signalled = asked;
-  record.more_regions = false;
-  record.planned = false;
-  if (signals_.next(asked)) native |= IBV_SEND_SIGNALED;
-  work.wr_id = tag_ | serial;
-  work.opcode = shapes[index].opcode;
-  work.send_flags = native;
-  return true;
-}
-
-// Returns how many of the first requests were of that kind; the next one needs the long way, or the chain is
-// full.
-std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count) noexcept {
-  if (credit_ < count) [[unlikely]]
-    find_credit();
-  Chain& chain = group_.chain();
-  count = std::min({count, chain.room(), std::size_t{credit_}});
-  std::size_t done = 0;
-  for (; done < count; ++done) {
-    ibv_send_wr& work = chain.next();
-    if (!build_simple(requests[done], work, chain.places()[0])) break;
-    work.num_sge = 1;
-    chain.signals += (work.send_flags & IBV_SEND_SIGNALED) != 0 ? 1 : 0;
-    chain.take();
+  SendPreset& preset = presets_[index * 2 + (asked ? 1 : 0)];
+  preset.word = kind_word(request);
+  preset.kind = {request.operation, asked, shape.message, false, false};
+  preset.forget();
+  std::uint64_t longest = simple_limits_[index];
+  unsigned native = asked ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U;
+  preset.shortest = 1;
+  const std::uint64_t most_inline = shape.outgoing ? device_inline_ : 0;
+  if ((flags & inline_flag) != 0 || segment.length <= most_inline) {
+    longest = std::min(longest, most_inline);
+    native |= static_cast<unsigned>(IBV_SEND_INLINE);
+  } else {
+    preset.shortest = most_inline + 1;
   }
-  issued_ += done;
-  return done;
+  if (segment.region == 0) {
+    if ((flags & inline_flag) == 0) return false;
+    preset.first = preset.base = 1;
+    preset.size = endless;
+  } else {
+    const engine::RegionEntry* region = context_.regions().find(segment.region);
+    if (region == nullptr || !has(region->access, shape.local)) return false;
+    preset.first = 0;
+    preset.base = reinterpret_cast<std::uint64_t>(region->address);
+    preset.size = region->length;
+    preset.place.lkey = local_key(*region);
+  }
+  preset.region = segment.region;
+  longest = std::min(longest, preset.size);
+  preset.memory = 0;
+  if (shape.remote != Access::none) {
+    const std::uint64_t slot = request.remote.memory & 0xffffffff;
+    if (slot >= imports_.size() || imports_[slot].token != request.remote.memory ||
+        request.remote.memory == 0 || !has(imports_[slot].access, shape.remote))
+      return false;
+    const Import& import = imports_[slot];
+    preset.memory = import.token;
+    preset.remote_base = import.address;
+    preset.remote_size = import.length;
+    preset.work.wr.rdma.rkey = import.key;
+    longest = std::min(longest, preset.remote_size);
+  }
+  preset.work.wr_id = tag_;
+  preset.work.opcode = shape.opcode;
+  preset.work.send_flags = native;
+  preset.lengths = longest < preset.shortest ? 0 : longest - preset.shortest + 1;
+  preset_ = &preset;
+  return preset.suits(request);
 }
 
-// A call of one operation needs no chain.
-[[gnu::always_inline]] inline void Endpoint::post_one() noexcept {
-  ++issued_;
-  ibv_send_wr* bad = nullptr;
-  const int code = post_chain(&one_, &bad);
-  Counts& counts = group_.counts();
-  counts.add(Count::single_posts);
-  if ((one_.send_flags & IBV_SEND_SIGNALED) != 0) counts.add(Count::signals);
-  if (code != 0) [[unlikely]]
-    refused_one(code);
+void Endpoint::forget_region(std::uint64_t token) noexcept {
+  for (SendPreset& preset : presets_) {
+    if (preset.region == token) preset.forget();
+  }
+  if (receive_preset_.region == token) receive_preset_.forget();
+}
+
+void Endpoint::forget_key(std::uint64_t token) noexcept {
+  for (SendPreset& preset : presets_) {
+    if (preset.memory == token) preset.forget();
+  }
+}
+
+// Returns how many of the first requests were of the common kind; the next one needs the long way, or the
+// chain is full.
+std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count) noexcept {
+  Chain& chain = group_.chain();
+  count = std::min({count, chain.room(), std::size_t{free_places()}});
+  const std::size_t before = chain.count();
+  const std::uint64_t tag = tag_;
+  std::uint64_t tail = sends_.tail;
+  std::uint32_t serial = serial_;
+  std::uint32_t quiet = signals_.quiet();
+  std::uint32_t signals = 0;
+  std::size_t done = 0;
+  const SendPreset* preset = preset_;
+  for (; done < count; ++done) {
+    const WorkRequest& request = requests[done];
+    if (!preset->suits(request)) [[unlikely]] {
+      if (!choose_preset(request)) break;
+      preset = preset_;
+    }
+    if (preset->kind.signalled && !send_queue_.reserve()) [[unlikely]]
+      break;
+    const Segment& segment = request.segments.front();
+    const std::uint64_t length = segment.length;
+    const std::uint64_t region = segment.region;
+    const std::uint64_t address = segment.offset - preset->first + preset->base;
+    unsigned flags = preset->work.send_flags;
+    if (preset->kind.signalled || quiet == 0) {
+      flags |= static_cast<unsigned>(IBV_SEND_SIGNALED);
+      quiet = signals_.every() - 1;
+      ++signals;
+    } else {
+      --quiet;
+    }
+    SendRecord& record = sends_[tail++];
+    record.context = request.context;
+    record.length = length;
+    record.region = region;
+    record.last_serial = ++serial;
+    record.kind = preset->kind;
+    ibv_send_wr& work = chain.at(before + done);
+    work.wr_id = tag | serial;
+    work.num_sge = 1;
+    work.opcode = preset->work.opcode;
+    work.send_flags = flags;
+    work.wr.rdma.remote_addr = preset->remote_base + request.remote.offset;  // of no meaning for a send
+    work.wr.rdma.rkey = preset->work.wr.rdma.rkey;
+    *work.sg_list = {address, static_cast<std::uint32_t>(length), preset->place.lkey};
+  }
+  sends_.tail = tail;
+  serial_ = serial;
+  signals_.set_quiet(quiet);
+  chain.signals += signals;
+  chain.take(done);
+  return done;
 }
 
 void Endpoint::refused_one(int code) noexcept {
   Counts& counts = group_.counts();
-  counts.take_back(Count::signals, keep_refused(&one_, 1));
+  counts.take_back(Count::signals, keep_refused(&preset_->work, 1));
   counts.take_back(Count::work_requests, 1);
   refused(code, "a request");
 }
@@ -352,19 +374,64 @@ PostResult Endpoint::refuse() const noexcept {
   return {state_ == State::preparing ? Status::again : Status::not_connected, 0};
 }
 
-PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexcept {
-  const engine::Entry entry(group_.gate());
-  if (state_ != State::up) [[unlikely]]
-    return refuse();
-  if (count == 1 && credit_ != 0 && build_simple(*requests, one_, one_place_)) [[likely]] {
-    post_one();
-    if (signals_.trailing()) context_.expect_service();
-    return {Status::ok, 1};
+template <engine::Gate::Kind kind>
+[[gnu::always_inline]] inline PostResult Endpoint::post_as(const WorkRequest* requests,
+                                                           std::size_t count) noexcept {
+  Queue& group = group_;
+  if (count != 1 || !group.gate().enter_at_once<kind>()) [[unlikely]]
+    return post_slowly(requests, count);
+  const WorkRequest& request = *requests;
+  SendPreset& preset = *preset_;
+  const auto slowly = [&]() noexcept {
+    group.gate().leave_as<kind>();
+    return post_slowly(requests, 1);
+  };
+  if (credit_ == 0 || !preset.suits(request)) [[unlikely]]
+    return slowly();
+  // All is read before anything is written: the compiler cannot know that the one is not the other.
+  const Segment& segment = request.segments.front();
+  const std::uint64_t context = request.context;
+  const std::uint64_t length = segment.length;
+  const std::uint64_t region = segment.region;
+  const std::uint64_t address = segment.offset - preset.first + preset.base;
+  const std::uint64_t remote = preset.remote_base + request.remote.offset;  // of no meaning for a send
+  if (preset.kind.signalled) {
+    if (!send_queue_.reserve_unshared()) [[unlikely]]
+      return slowly();
+    signals_.note_signal();
+    group.counts().add(Count::signals);
+  } else {
+    if (!context_.service_is_near()) [[unlikely]]
+      return slowly();
+    signals_.note_quiet();
   }
+  --credit_;
+  const std::uint32_t serial = ++serial_;
+  SendRecord& record = sends_.back();
+  ++sends_.tail;
+  record.context = context;
+  record.length = length;
+  record.region = region;
+  record.last_serial = serial;
+  record.kind = preset.kind;
+  preset.place.addr = address;
+  preset.place.length = static_cast<std::uint32_t>(length);
+  preset.work.wr.rdma.remote_addr = remote;
+  Tag::renumber(preset.work.wr_id, serial);
+  group.counts().add(Count::single_posts);
+  if (const int code = post_chain(&preset.work, &not_taken_); code != 0) [[unlikely]]
+    refused_one(code);
+  group_.gate().leave_as<kind>();
+  return {Status::ok, 1};
+}
+
+PostResult Endpoint::post_slowly(const WorkRequest* requests, std::size_t count) noexcept {
+  const engine::Entry entry(group_.gate());
   return post_any(requests, count);
 }
 
 PostResult Endpoint::post_any(const WorkRequest* requests, std::size_t count) noexcept {
+  if (state_ != State::up) return refuse();
   PostResult result;
   Chain& chain = group_.chain();
   while (true) {
@@ -381,8 +448,41 @@ PostResult Endpoint::post_any(const WorkRequest* requests, std::size_t count) no
     ++result.accepted;
   }
   if (!chain.empty()) ring();
-  if (signals_.trailing() || issued_ != sends_.tail) context_.expect_service();
+  if (signals_.trailing() || held_ != 0) context_.expect_service();
+  credit_ = send_queue_.is_shared() ? 0 : std::min(free_places(), signals_.quiet());
   return result;
+}
+
+namespace {
+
+// Posting for one kind of gate: single, or safe.
+template <engine::Gate::Kind kind>
+class EndpointAs final : public Endpoint {
+ public:
+  EndpointAs(Context& context, Queue& group, const provider::EndpointRequest& request)
+      : Endpoint(context, group, request) {}
+  PostResult post(const WorkRequest* requests, std::size_t count) noexcept override {
+    return post_as<kind>(requests, count);
+  }
+  PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept override {
+    return post_receives_as<kind>(requests, count);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Endpoint> Endpoint::make(Context& context, Queue& group,
+                                         const provider::EndpointRequest& request) {
+  using Kind = engine::Gate::Kind;
+  switch (group.gate().kind()) {
+    case Kind::announced:
+      return std::make_unique<EndpointAs<Kind::announced>>(context, group, request);
+    case Kind::locked:
+      return std::make_unique<EndpointAs<Kind::locked>>(context, group, request);
+    case Kind::fenced:
+      break;
+  }
+  return std::make_unique<EndpointAs<Kind::fenced>>(context, group, request);
 }
 
 }  // namespace weft::verbs

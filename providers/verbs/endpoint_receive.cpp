@@ -1,4 +1,5 @@
 // Handing receives to the device.
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 
@@ -8,11 +9,77 @@
 
 namespace weft::verbs {
 
-PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t count) noexcept {
+// How many receives can be handed over now, with nothing else to be looked at.
+std::uint32_t Endpoint::free_receive_places() const noexcept {
+  if (shared_ != nullptr || state_ > State::broken || receives_issued_ != receives_.tail || dry_ ||
+      group_.is_shared())
+    return 0;
+  return receives_.depth() - static_cast<std::uint32_t>(receives_.size());
+}
+
+// Makes the preset one for receives like this: of one segment, not empty.
+bool Endpoint::choose_receive_preset(const ReceiveRequest& request) noexcept {
+  ReceivePreset& preset = receive_preset_;
+  preset.forget();
+  if (request.segments.size() != 1) return false;
+  const Segment& segment = request.segments.front();
+  const engine::RegionEntry* region = context_.regions().find(segment.region);
+  if (region == nullptr || !has(region->access, Access::local_write)) return false;
+  preset.region = segment.region;
+  preset.base = reinterpret_cast<std::uint64_t>(region->address);
+  preset.size = region->length;
+  preset.longest = std::min<std::uint64_t>(region->length, longest_place);
+  preset.place.lkey = static_cast<std::uint32_t>(region->native);
+  return preset.suits(request);
+}
+
+template <engine::Gate::Kind kind>
+PostResult Endpoint::post_receives_as(const ReceiveRequest* requests, std::size_t count) noexcept {
+  Queue& group = group_;
+  if (count != 1 || !group.gate().enter_at_once<kind>()) [[unlikely]]
+    return post_receives_slowly(requests, count);
+  ReceivePreset& preset = receive_preset_;
+  if (receive_credit_ == 0 || !preset.suits(*requests) || !group.reserve_unshared()) [[unlikely]] {
+    group.gate().leave_as<kind>();
+    return post_receives_slowly(requests, 1);
+  }
+  const Segment& segment = requests->segments.front();
+  const std::uint64_t context = requests->context;
+  const std::uint64_t region = segment.region;
+  const std::uint64_t address = preset.base + segment.offset;
+  const auto length = static_cast<std::uint32_t>(segment.length);
+  --receive_credit_;
+  preset.place.addr = address;
+  preset.place.length = length;
+  ReceiveRecord& record = receives_.back();
+  ++receives_.tail;
+  ++receives_issued_;
+  record = {context, region, false, false};
+  group.counts().add(Count::single_receives);
+  if (const int code = ibv_post_recv(pair_.get(), &preset.work, &receive_not_taken_); code != 0) [[unlikely]]
+    refused_one_receive(code);
+  group_.gate().leave_as<kind>();
+  return {Status::ok, 1};
+}
+template PostResult Endpoint::post_receives_as<engine::Gate::Kind::announced>(const ReceiveRequest*,
+                                                                              std::size_t) noexcept;
+template PostResult Endpoint::post_receives_as<engine::Gate::Kind::fenced>(const ReceiveRequest*,
+                                                                           std::size_t) noexcept;
+template PostResult Endpoint::post_receives_as<engine::Gate::Kind::locked>(const ReceiveRequest*,
+                                                                           std::size_t) noexcept;
+
+// It was accepted: it waits, and the helper tries it again.
+void Endpoint::refused_one_receive(int code) noexcept {
+  keep_receive(--receives_issued_, receive_preset_.work);
+  receive_credit_ = 0;
+  group_.counts().take_back(Count::receives, 1);
+  refused(code, "a receive");
+}
+
+PostResult Endpoint::post_receives_slowly(const ReceiveRequest* requests, std::size_t count) noexcept {
   const engine::Entry entry(group_.gate());
   if (shared_ != nullptr) return {Status::unsupported, 0};
-  if (state_ > State::broken) [[unlikely]]
-    return {Status::not_connected, 0};
+  if (state_ > State::broken) return {Status::not_connected, 0};
   PostResult result;
   ReceiveChain& chain = group_.receive_chain();
   const std::uint64_t mask = std::bit_ceil(std::uint64_t{receives_.depth()}) - 1;
@@ -22,17 +89,29 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
     const ReceiveRequest& request = requests[result.accepted];
     if (chain.full()) ring_receives();
     ibv_recv_wr& work = chain.next();
+    work.wr_id = Tag::receive | tag_;
+    ReceiveRecord& record = receives_.back();
+    if ((receive_preset_.suits(request) || choose_receive_preset(request)) && !receives_.full() &&
+        group_.reserve()) [[likely]] {
+      const Segment& segment = request.segments.front();
+      *chain.places() = {receive_preset_.base + segment.offset, static_cast<std::uint32_t>(segment.length),
+                         receive_preset_.place.lkey};
+      work.num_sge = 1;
+      record = {request.context, segment.region, false, false};
+      chain.take();
+      ++receives_.tail;
+      ++result.accepted;
+      continue;
+    }
     std::uint32_t places = 0;
     result.status = place_receive(context_, request, limits_.max_segments, chain.places(), places);
-    if (result.status != Status::ok) [[unlikely]]
-      break;
-    if (receives_.full() || !group_.reserve()) [[unlikely]] {
+    if (result.status != Status::ok) break;
+    if (receives_.full() || !group_.reserve()) {
       result.status = Status::again;
       break;
     }
-    ReceiveRecord& record = receives_.back();
     record.bounced = places > context_.device_segments();
-    if (record.bounced) [[unlikely]] {
+    if (record.bounced) {
       Bounce& bounce = receive_bounces_[receives_.tail & mask];
       if (!bounce_receive(context_, bounce, chain.places(), places)) {
         group_.release(1);
@@ -43,12 +122,11 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
     record.context = request.context;
     record.region = request.segments.empty() ? 0 : request.segments[0].region;
     record.more_regions = request.segments.size() > 1;
-    if (record.more_regions) [[unlikely]] {
+    if (record.more_regions) {
       RegionNames& names = receive_regions_[receives_.tail & mask];
       names = {};
       for (std::size_t i = 1; i < request.segments.size(); ++i) names[i - 1] = request.segments[i].region;
     }
-    work.wr_id = Tag::receive | Tag::of(place_.slot, 0);
     work.num_sge = static_cast<int>(places);
     chain.take();
     ++receives_.tail;
@@ -57,6 +135,7 @@ PostResult Endpoint::post_receives(const ReceiveRequest* requests, std::size_t c
   ring_receives();
   if (dry_ && result.accepted != 0) [[unlikely]]
     expect_dry(false);
+  receive_credit_ = free_receive_places();
   return result;
 }
 
@@ -80,9 +159,12 @@ void Endpoint::ring_receives() noexcept {
   } else {
     chain.clear();
   }
+  for (std::size_t i = taken; i < count; ++i) keep_receive(receives_.tail - (count - i), chain.at(i));
+}
+
+void Endpoint::keep_receive(std::uint64_t position, const ibv_recv_wr& work) noexcept {
   const std::uint64_t mask = std::bit_ceil(std::uint64_t{receives_.depth()}) - 1;
-  for (std::size_t i = taken; i < count; ++i)
-    receive_plans_[(receives_.tail - (count - i)) & mask].keep(chain.at(i));
+  receive_plans_[position & mask].keep(work);
 }
 
 void Endpoint::push_receives() noexcept {

@@ -79,7 +79,9 @@ class VerbsProvider final : public provider::Provider {
         {class_variable, "0", "traffic class of RoCE packets, 0 to 255 (its upper six bits are the DSCP)"},
         {level_variable, "0", "service level of InfiniBand packets, 0 to 15"},
         {posting_variable, "extended",
-         "extended: requests are handed over one by one where the device can take them so; plain: never"}};
+         "extended: requests are handed over one by one, and entries read field by field, where the device "
+         "can "
+         "do so; plain: never"}};
   }
   [[nodiscard]] bool is_decorator() const noexcept override { return false; }
 

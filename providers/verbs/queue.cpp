@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
-#include <utility>
 
 #include "context.hpp"
 #include "endpoint.hpp"
@@ -60,6 +59,7 @@ void Queue::driven_by(Queue& other) {
   other.rings_only_ = true;
   other.share();
   other.note_shape();
+  for (Endpoint* endpoint : other.members_) endpoint->forget_credit();
   if (std::find(other.also_.begin(), other.also_.end(), this) != other.also_.end()) return;
   other.also_.push_back(this);
   other.note_shape();
@@ -78,7 +78,9 @@ Queue::Place Queue::attach(Endpoint& endpoint, std::uint32_t entries, SharedRece
     const std::uint32_t before =
         device_queues_.empty() ? first_queue_entries / 2 : device_queues_.back()->capacity();
     const std::uint32_t wanted = std::max(needed, std::min(most, before * 2));
-    device_queues_.push_back(std::make_unique<DeviceQueue>(context_.fabric(), channel_.get(), wanted));
+    device_queues_.push_back(std::make_unique<DeviceQueue>(context_.fabric(), channel_.get(), wanted,
+                                                           context_.extended_entries()));
+    if (!device_queues_.back()->is_extended()) context_.no_extended_entries();  // not asked for again
     found = std::prev(device_queues_.end());
     note_shape();
     if (armed()) static_cast<void>((*found)->request_notification());
@@ -106,49 +108,52 @@ void Queue::detach(const Place& place, std::uint32_t entries, SharedReceives* sh
   free_slots_.push_back(place.slot);
 }
 
-[[gnu::always_inline]] inline void Queue::absorb(const ibv_wc& entry) noexcept {
+[[gnu::always_inline]] inline void Queue::absorb(const ibv_wc& entry, Out& out) noexcept {
   if ((entry.wr_id & Tag::receive) == 0) {
-    if (Endpoint* endpoint = slots_[Tag::slot(entry.wr_id)]; endpoint != nullptr) endpoint->on_sent(entry);
+    if (Endpoint* endpoint = slots_[Tag::slot(entry.wr_id)]; endpoint != nullptr)
+      endpoint->on_sent(entry, out);
   } else if ((entry.wr_id & Tag::shared) == 0) {
     if (Endpoint* endpoint = slots_[Tag::slot(entry.wr_id)]; endpoint != nullptr)
-      endpoint->on_received(entry);
+      endpoint->on_received(entry, out);
   } else {
-    const auto found = by_pair_.find(entry.qp_num);
-    if (found != by_pair_.end()) found->second->on_shared_received(entry);
+    out = absorb_shared(entry, out);
   }
+}
+
+Queue::Out Queue::absorb_shared(const ibv_wc& entry, Out out) noexcept {
+  const auto found = by_pair_.find(entry.qp_num);
+  if (found != by_pair_.end()) found->second->on_shared_received(entry, out);
+  return out;
 }
 
 std::size_t Queue::drive(Completion* out, std::size_t room) noexcept {
   // Entries go straight to the caller; a second round finds what came meanwhile, but not without end.
   constexpr int most_rounds = 4;
   const bool direct = room != 0 && !rings_only_;
-  direct_ = direct ? out : nullptr;
-  direct_end_ = direct ? out + room : nullptr;
+  Out to;
+  if (direct) to = {out, out + room};
   std::array<ibv_wc, batch> entries;
   for (std::size_t i = 0; i < device_queues_.size(); ++i) {
     DeviceQueue& queue = *device_queues_[(first_ + i) % device_queues_.size()];
     for (int round = 0; round < most_rounds; ++round) {
       std::size_t wanted = batch;
-      if (direct) wanted = std::min(batch, static_cast<std::size_t>(direct_end_ - direct_));
+      if (direct) wanted = std::min(batch, static_cast<std::size_t>(to.end - to.next));
       if (wanted == 0) break;  // the rest waits in the device's queue, which has room for all of it
       const int count = queue.poll({entries.data(), wanted});
       if (count <= 0) break;
       counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-      for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)]);
+      for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)], to);
       if (static_cast<std::size_t>(count) < wanted) break;
     }
   }
-  counts_.add(Count::polls);
   if (device_queues_.size() > 1) ++first_;
-  const auto written = direct ? static_cast<std::size_t>(direct_ - out) : 0;
-  direct_ = direct_end_ = nullptr;
-  if (written != 0) release(static_cast<std::uint32_t>(written));
+  const auto written = direct ? static_cast<std::size_t>(to.next - out) : 0;
+  release(static_cast<std::uint32_t>(written));
   return written;
 }
 
 void Queue::drive_all() noexcept {
-  Completion* const direct = std::exchange(direct_, nullptr);
-  Completion* const direct_end = std::exchange(direct_end_, nullptr);
+  Out to_the_ring;
   std::array<ibv_wc, batch> entries;
   for (const auto& queue : device_queues_) {
     // Bounded by what the queue can hold: others may go on filling it.
@@ -157,33 +162,44 @@ void Queue::drive_all() noexcept {
       if (count <= 0) break;
       read += static_cast<std::uint32_t>(count);
       counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-      for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)]);
+      for (int n = 0; n < count; ++n) absorb(entries[static_cast<std::size_t>(n)], to_the_ring);
     }
   }
-  direct_ = direct;
-  direct_end_ = direct_end;
 }
 
-std::size_t Queue::poll(Completion* out, std::size_t room) noexcept {
-  const engine::Entry entry(gate());
-  note_activity();
-  // Mostly nobody sleeps, nothing is left in the ring, and there is one device's queue.
-  if (only_ == nullptr || armed() || has_entries() || room == 0) [[unlikely]]
-    return poll_any(out, room);
-  std::array<ibv_wc, batch> entries;
-  const int count = ibv_poll_cq(only_, static_cast<int>(std::min(room, batch)), entries.data());
+template <engine::Gate::Kind kind>
+[[gnu::always_inline]] inline std::size_t Queue::poll_as(Completion* out, std::size_t room) noexcept {
+  if (!gate().enter_at_once<kind>()) [[unlikely]]
+    return poll_slowly(out, room);
+  // Mostly nothing is left in the ring, and there is one device's queue.
+  if (only_ == nullptr || has_entries() || room == 0) [[unlikely]] {
+    gate().leave_as<kind>();
+    return poll_slowly(out, room);
+  }
   counts_.add(Count::polls);
-  if (count <= 0) return 0;
-  direct_ = out;
-  direct_end_ = out + room;
-  counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-  for (const ibv_wc *one = entries.data(), *const end = one + count; one != end; ++one) absorb(*one);
-  auto written = static_cast<std::size_t>(direct_ - out);
-  direct_ = direct_end_ = nullptr;
-  if (written != 0) release(static_cast<std::uint32_t>(written));
-  if (written < room && (static_cast<std::size_t>(count) == batch || has_entries())) [[unlikely]]
-    written += poll_any(out + written, room - written);
+  const int count = poll_only_(only_, static_cast<int>(std::min(room, batch)), entries_.data());
+  std::size_t written = 0;
+  if (count > 0) {
+    counts_.add(Count::entries, static_cast<std::uint64_t>(count));
+    Out to{out, out + room};
+    const ibv_wc* one = entries_.data();
+    const ibv_wc* const end = one + count;
+    do {
+      absorb(*one, to);
+    } while (++one != end);
+    written = static_cast<std::size_t>(to.next - out);
+    release_unshared(static_cast<std::uint32_t>(written));
+  }
+  gate().leave_as<kind>();
+  if (count == static_cast<int>(batch) && written < room) [[unlikely]]
+    written += poll_slowly(out + written, room - written);  // there may be more
   return written;
+}
+
+std::size_t Queue::poll_slowly(Completion* out, std::size_t room) noexcept {
+  const engine::Entry entry(gate());
+  counts_.add(Count::polls);
+  return poll_any(out, room);
 }
 
 std::size_t Queue::poll_any(Completion* out, std::size_t room) noexcept {
@@ -192,7 +208,7 @@ std::size_t Queue::poll_any(Completion* out, std::size_t room) noexcept {
   for (Queue* other : also_) {
     // Not waiting: two queues may drive each other.
     if (!other->gate().try_enter()) continue;
-    other->note_activity();
+    other->counts_.add(Count::polls);
     static_cast<void>(other->drive(nullptr, 0));
     other->gate().leave();
   }
@@ -209,6 +225,7 @@ std::size_t Queue::poll_any(Completion* out, std::size_t room) noexcept {
 void Queue::note_shape() noexcept {
   const bool plain = !inert_ && !rings_only_ && also_.empty() && device_queues_.size() == 1;
   only_ = plain ? device_queues_.front()->get() : nullptr;
+  poll_only_ = plain ? device_queues_.front()->poll_function() : nullptr;
 }
 
 // Takes the events that made the channel readable.
@@ -234,7 +251,7 @@ bool Queue::prepare_to_sleep() noexcept {
 bool Queue::arm() noexcept {
   const engine::Entry entry(gate());
   if (inert_) return false;
-  note_activity();
+  counts_.add(Count::polls);
   for (Queue* other : also_) {
     if (!other->gate().try_enter()) return false;  // somebody drives it; look again
     const bool prepared = other->prepare_to_sleep();
@@ -249,16 +266,23 @@ bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
     next = std::min(next, now + look_again);
     return false;
   }
-  const bool away = activity() == seen_activity_;
-  seen_activity_ = activity();
+  helped_ = true;
+  const std::uint64_t polls = counts_.of(Count::polls);
+  const bool away = polls == seen_polls_;
+  seen_polls_ = polls;
   if (away) drive_all();
   for (SharedReceives* shared : shared_) {
     if (!shared->push_waiting()) next = std::min(next, now + look_again);
   }
   // An endpoint that ends leaves the list of those with a pair, not this one.
   for (Endpoint* endpoint : members_) next = std::min(next, endpoint->serve(now));
+  helped_ = false;
   gate().leave_helper();
   return true;
+}
+
+void Queue::forget_region(std::uint64_t token) noexcept {
+  for (Endpoint* endpoint : members_) endpoint->forget_region(token);
 }
 
 void Queue::enter_child() noexcept {
@@ -272,6 +296,28 @@ void Queue::enter_child() noexcept {
   static_cast<void>(channel_.release());
   ::close(epoll_);
   epoll_ = -1;
+}
+
+namespace {
+
+// Polling for one kind of gate: single, or safe.
+template <engine::Gate::Kind kind>
+class QueueAs final : public Queue {
+ public:
+  QueueAs(Context& context, std::uint32_t capacity, provider::QueueEvents& events)
+      : Queue(context, capacity, events) {}
+  std::size_t poll(Completion* out, std::size_t room) noexcept override { return poll_as<kind>(out, room); }
+};
+
+}  // namespace
+
+std::unique_ptr<Queue> Queue::make(Context& context, std::uint32_t capacity, provider::QueueEvents& events) {
+  using Kind = engine::Gate::Kind;
+  if (context.thread_mode() == ThreadMode::safe)
+    return std::make_unique<QueueAs<Kind::locked>>(context, capacity, events);
+  if (engine::asymmetric_barrier_available())
+    return std::make_unique<QueueAs<Kind::announced>>(context, capacity, events);
+  return std::make_unique<QueueAs<Kind::fenced>>(context, capacity, events);
 }
 
 }  // namespace weft::verbs

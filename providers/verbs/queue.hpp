@@ -21,15 +21,18 @@ class Context;
 class Endpoint;
 class SharedReceives;
 
-class Queue final : public engine::Queue {
+class Queue : public engine::Queue {
  public:
   using Clock = std::chrono::steady_clock;
 
-  Queue(Context& context, std::uint32_t capacity, provider::QueueEvents& events);
+  // Throws Error.
+  [[nodiscard]] static std::unique_ptr<Queue> make(Context& context, std::uint32_t capacity,
+                                                   provider::QueueEvents& events);
   ~Queue() override;
+  Queue(const Queue&) = delete;
+  Queue& operator=(const Queue&) = delete;
 
-  // ---- provider::CompletionQueue
-  std::size_t poll(Completion* out, std::size_t room) noexcept override;
+  // ---- provider::CompletionQueue; poll is that of the gate's kind, see make
   [[nodiscard]] int descriptor() override { return epoll_; }
   [[nodiscard]] bool arm() noexcept override;
 
@@ -64,29 +67,47 @@ class Queue final : public engine::Queue {
   // Reads everything the device has and keeps what the program is to get.
   void drive_all() noexcept;
 
-  // A place for the next entry: the caller's array of a poll under way when nothing is before it, else the
-  // ring. `fill` writes all fields.
+  // Where entries go: to the caller's array of a poll under way while it has room and nothing is before them
+  // in the ring, else to the ring.
+  struct Out {
+    Completion* next = nullptr;
+    Completion* end = nullptr;
+  };
+  // `fill` writes all fields.
   template <class Fill>
-  void emit(Fill&& fill) noexcept {
-    if (direct_ != direct_end_) [[likely]] {
-      fill(*direct_++);
+  [[gnu::always_inline]] void emit(Out& out, const Fill& fill) noexcept {
+    if (out.next != out.end) [[likely]] {
+      fill(*out.next++);
       return;
     }
     Completion entry;
     fill(entry);
-    push(entry);
+    keep(entry);
   }
+
+  // Nothing of a region that is gone is kept at hand.
+  void forget_region(std::uint64_t token) noexcept;
+  // The helper is at work here.
+  [[nodiscard]] bool helped() const noexcept { return helped_; }
 
   // ---- for the helper
   // One round; false when the program is inside just now. `next` is when to come again at the latest.
   bool serve(Clock::time_point now, Clock::time_point& next) noexcept;
   void enter_child() noexcept;
 
+ protected:
+  Queue(Context& context, std::uint32_t capacity, provider::QueueEvents& events);
+  template <engine::Gate::Kind kind>
+  std::size_t poll_as(Completion* out, std::size_t room) noexcept;
+
  private:
+  [[gnu::noinline]] std::size_t poll_slowly(Completion* out, std::size_t room) noexcept;
   std::size_t poll_any(Completion* out, std::size_t room) noexcept;
+  [[gnu::noinline]] void keep(const Completion& entry) noexcept { push(entry); }
   void note_shape() noexcept;
   std::size_t drive(Completion* out, std::size_t room) noexcept;
-  void absorb(const ibv_wc& entry) noexcept;
+  void absorb(const ibv_wc& entry, Out& out) noexcept;
+  [[gnu::noinline]] Out absorb_shared(const ibv_wc& entry, Out out) noexcept;
   bool prepare_to_sleep() noexcept;
   void take_events() noexcept;
 
@@ -96,12 +117,14 @@ class Queue final : public engine::Queue {
   ChannelHandle channel_;
   int epoll_ = -1;
   std::vector<std::unique_ptr<DeviceQueue>> device_queues_;
-  std::size_t first_ = 0;  // which of them is asked first
-  Completion* direct_ = nullptr;
-  Completion* direct_end_ = nullptr;
+  std::size_t first_ = 0;    // which of them is asked first
   bool rings_only_ = false;  // another group pushes here: entries go through the ring, which has a lock then
-  ibv_cq* only_ = nullptr;   // the one device's queue, when nothing else is to be looked at
-  bool inert_ = false;       // in a forked child
+  // The one device's queue, when nothing else is to be looked at; and what reads it.
+  ibv_cq* only_ = nullptr;
+  DeviceQueue::PollFunction poll_only_ = nullptr;
+  bool inert_ = false;  // in a forked child
+  bool helped_ = false;
+  std::array<ibv_wc, batch> entries_{};  // of a poll
   Chain chain_;
   ReceiveChain receive_chain_;
   Counts counts_;
@@ -111,7 +134,7 @@ class Queue final : public engine::Queue {
   std::vector<Endpoint*> members_;
   std::vector<SharedReceives*> shared_;
   std::vector<Queue*> also_;
-  std::uint64_t seen_activity_ = 0;  // the helper's note
+  std::uint64_t seen_polls_ = 0;  // the helper's note
 
   friend class Endpoint;
 };

@@ -15,15 +15,22 @@ namespace weft::verbs {
 template <class Record>
 using Ring = engine::Ring<Record>;
 
+// What operations of one kind have in common; four bytes, copied as one.
+struct RecordKind {
+  Operation operation;
+  bool signalled;
+  bool message;           // consumes a receive of the peer
+  bool more_regions : 1;  // see RegionNames
+  bool planned : 1;       // see Plan; else it was one work request
+};
+static_assert(sizeof(RecordKind) == sizeof(std::uint32_t));
+
 struct SendRecord {
   std::uint64_t context;
   std::uint64_t length;
   std::uint64_t region;       // token of the first segment; 0: none
   std::uint32_t last_serial;  // of its last work request, once all are handed over
-  Operation operation;
-  bool signalled;
-  bool more_regions;  // see RegionNames
-  bool planned;       // see Plan; else it was one work request
+  RecordKind kind;
 };
 static_assert(sizeof(SendRecord) == 32, "found by a shift");
 

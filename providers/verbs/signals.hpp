@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <cstring>
 
 namespace weft::verbs {
 
@@ -21,6 +23,13 @@ class SignalPlan {
     run_ = 0;
     return true;
   }
+  // How many requests from here on need no signal.
+  [[nodiscard]] constexpr std::uint32_t quiet() const noexcept { return every_ - 1 - run_; }
+  // One of these, and one that asked for its signal: next() for those who know the answer.
+  constexpr void note_quiet() noexcept { ++run_; }
+  constexpr void note_signal() noexcept { run_ = 0; }
+  // After many of them: so many more need none.
+  constexpr void set_quiet(std::uint32_t quiet) noexcept { run_ = every_ - 1 - quiet; }
   // True when nothing confirms the last request by itself.
   [[nodiscard]] constexpr bool trailing() const noexcept { return run_ != 0; }
   // Requests were taken back; the last signal may be among them.
@@ -41,6 +50,14 @@ struct Tag {
 
   [[nodiscard]] static constexpr std::uint64_t of(std::uint32_t slot, std::uint32_t number) noexcept {
     return (std::uint64_t{slot} << 32) | number;
+  }
+  // The same tag but for the number.
+  static void renumber(std::uint64_t& tag, std::uint32_t number) noexcept {
+    if constexpr (std::endian::native == std::endian::little) {
+      std::memcpy(&tag, &number, sizeof number);
+    } else {
+      tag = (tag & ~std::uint64_t{UINT32_MAX}) | number;
+    }
   }
   [[nodiscard]] static constexpr std::uint32_t slot(std::uint64_t tag) noexcept {
     return static_cast<std::uint32_t>(tag >> 32) & (slot_limit - 1);

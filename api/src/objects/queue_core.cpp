@@ -36,12 +36,26 @@ void add(int epoll, int descriptor) {
 
 }  // namespace
 
-QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity) : context_(context), capacity_(capacity) {
+QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity)
+    : context_(context), capacity_(capacity), needs_care_(context.when_called()) {
   const SignalBlock block;
   provider_ = context.provider().create_completion_queue(capacity, *this);
 }
 
 QueueCore::~QueueCore() = default;
+
+std::size_t QueueCore::take_with_care(std::span<Completion> entries) noexcept {
+  if (context_.when_called()) context_.assist();
+  std::size_t count = 0;
+  if (has_reports_.load(std::memory_order_relaxed)) count = take_reports(entries);
+  return count + provider_->poll(entries.data() + count, entries.size() - count);
+}
+
+void QueueCore::note_reports() noexcept {
+  const bool any = !reports_.empty();
+  has_reports_.store(any);
+  needs_care_.store(any || context_.when_called(), std::memory_order_relaxed);
+}
 
 std::size_t QueueCore::take_reports(std::span<Completion> entries) noexcept {
   const std::lock_guard guard(mutex_);
@@ -50,21 +64,21 @@ std::size_t QueueCore::take_reports(std::span<Completion> entries) noexcept {
     entries[i] = reports_.front().completion;
     reports_.pop_front();
   }
-  has_reports_.store(!reports_.empty(), std::memory_order_relaxed);
+  note_reports();
   return count;
 }
 
 void QueueCore::report(const Completion& report, const void* owner) {
   const std::lock_guard guard(mutex_);
   reports_.push_back({report, owner});
-  has_reports_.store(true, std::memory_order_relaxed);
+  note_reports();
   signal_locked();
 }
 
 bool QueueCore::take_back(const void* owner) noexcept {
   const std::lock_guard guard(mutex_);
   const std::size_t taken = std::erase_if(reports_, [owner](const Report& r) { return r.owner == owner; });
-  has_reports_.store(!reports_.empty(), std::memory_order_relaxed);
+  note_reports();
   return taken != 0;
 }
 

@@ -30,12 +30,9 @@ class QueueCore final : public provider::QueueEvents {
 
   // ---- the program's side
   [[nodiscard]] std::size_t take(std::span<Completion> entries) noexcept {
-    if (context_.when_called()) [[unlikely]]
-      context_.assist();
-    std::size_t count = 0;
-    if (has_reports_.load(std::memory_order_relaxed)) [[unlikely]]
-      count = take_reports(entries);
-    return count + provider_->poll(entries.data() + count, entries.size() - count);
+    if (needs_care_.load(std::memory_order_relaxed)) [[unlikely]]
+      return take_with_care(entries);
+    return provider_->poll(entries.data(), entries.size());
   }
   [[nodiscard]] bool is_usable() const noexcept { return !context_.is_inert() && !context_.is_closed(); }
   [[nodiscard]] Polled wait(std::span<Completion> entries, std::chrono::nanoseconds timeout) noexcept;
@@ -59,7 +56,9 @@ class QueueCore final : public provider::QueueEvents {
     const void* owner;
   };
 
+  [[nodiscard]] std::size_t take_with_care(std::span<Completion> entries) noexcept;
   [[nodiscard]] std::size_t take_reports(std::span<Completion> entries) noexcept;
+  void note_reports() noexcept;  // mutex_ is held
   [[nodiscard]] bool take_wake() noexcept;
   void signal_locked() noexcept;
   void make_descriptor();
@@ -69,6 +68,9 @@ class QueueCore final : public provider::QueueEvents {
   ContextCore& context_;
   const std::uint32_t capacity_;
   std::unique_ptr<provider::CompletionQueue> provider_;
+  // Polling is more than asking the provider: there are reports, or the program's calls move the core
+  // (PRG-6).
+  std::atomic<bool> needs_care_;
   std::atomic<bool> has_reports_{false};
   std::atomic<bool> has_wakes_{false};
 
