@@ -73,7 +73,7 @@ void fill(Wish& wish, const ContextOptions& options) {
 
 std::string searched_folders() {
   return "plug-ins are looked for in " + joined(PluginLoader::folders()) +
-         " (WEFT_PROVIDER_PATH adds folders)";
+         " (WEFT_PROVIDER_PATH adds folders; weft-info names the packages of those not installed)";
 }
 
 // Every name that exists, and why it cannot run (SEL-3); those already tried are not asked again.

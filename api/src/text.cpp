@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <numeric>
 #include <system_error>
+#include <utility>
 
 namespace weft::core {
 namespace {
@@ -24,14 +24,16 @@ void append_escaped(std::string& out, char c) {
   }
 }
 
-// Levenshtein distance, where a difference of case only counts half (so everything counts double).
+char lower(char c) noexcept { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+// Levenshtein distance, where two letters in each other's places are one mistake and a difference of case
+// only counts half (so everything counts double).
 std::size_t distance(std::string_view a, std::string_view b) {
-  const auto lower = [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; };
-  std::vector<std::size_t> row(b.size() + 1);
-  for (std::size_t i = 0; i < row.size(); ++i) row[i] = 2 * i;
+  std::vector<std::size_t> before_last;
+  std::vector<std::size_t> last(b.size() + 1);
+  for (std::size_t i = 0; i < last.size(); ++i) last[i] = 2 * i;
   for (std::size_t i = 1; i <= a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = 2 * i;
+    std::vector<std::size_t> row(b.size() + 1, 2 * i);
     for (std::size_t j = 1; j <= b.size(); ++j) {
       std::size_t change = 2;
       if (a[i - 1] == b[j - 1]) {
@@ -39,12 +41,14 @@ std::size_t distance(std::string_view a, std::string_view b) {
       } else if (lower(a[i - 1]) == lower(b[j - 1])) {
         change = 1;
       }
-      const std::size_t best = std::min({row[j] + 2, row[j - 1] + 2, diagonal + change});
-      diagonal = row[j];
-      row[j] = best;
+      row[j] = std::min({last[j] + 2, row[j - 1] + 2, last[j - 1] + change});
+      const bool swapped = i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1];
+      if (swapped) row[j] = std::min(row[j], before_last[j - 2] + 2);
     }
+    before_last = std::move(last);
+    last = std::move(row);
   }
-  return row[b.size()];
+  return last[b.size()];
 }
 
 }  // namespace

@@ -40,6 +40,8 @@ TEST(Text, SuggestsWhatIsNearAndNothingElse) {
   EXPECT_EQ(suggestion("alph", names), " (did you mean \"alpha\"?)");
   EXPECT_EQ(suggestion("ALPHA", names), " (did you mean \"alpha\"?)");
   EXPECT_EQ(suggestion("gama-ray", names), " (did you mean \"gamma-ray\"?)");
+  EXPECT_EQ(suggestion("tpc", std::vector<std::string>{"tcp", "ofi"}), " (did you mean \"tcp\"?)");
+  EXPECT_EQ(suggestion("ucx", std::vector<std::string>{"tcp", "ofi"}), "");
   EXPECT_EQ(suggestion("delta-force", names), "");
   EXPECT_EQ(suggestion("", names), "");
   EXPECT_EQ(suggestion("alpha", {}), "");

@@ -174,7 +174,7 @@ void tell_machine(Page& page, const Machine& machine) {
                   bytes_text(machine.locked_memory.now), bytes_text(machine.locked_memory.most)));
   page.paragraph(fmt::format("open files: {} (weft raises it to the hard limit, {})",
                              number_text(machine.open_files.now), number_text(machine.open_files.most)));
-  if (machine.rdma_devices.empty()) page.paragraph("no RDMA device");
+  if (machine.rdma_devices.empty()) page.paragraph("the kernel shows no RDMA device");
   for (const RdmaDevice& device : machine.rdma_devices) {
     page.paragraph(fmt::format("RDMA device {}: {}, port {}, {}", device.name,
                                device.link_layer.empty() ? "no port" : device.link_layer,

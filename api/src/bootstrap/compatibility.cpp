@@ -81,7 +81,8 @@ std::optional<std::string> conflict(const wire::Hello& mine, const wire::Hello& 
                              mine.keeps_connection == theirs.keeps_connection;
   if (innermost(mine.provider) == innermost(theirs.provider) && same_protocol) return std::nullopt;
   return "the dialing side uses provider " + described(theirs) + ", the listening side " + described(mine) +
-         "; both must use the same one; installed on both sides: " + common_providers(mine, theirs);
+         "; both must use the same one (WEFT_PROVIDER); installed on both sides: " +
+         common_providers(mine, theirs);
 }
 
 std::uint16_t common_protocol(const wire::Hello& mine, const wire::Hello& theirs) noexcept {

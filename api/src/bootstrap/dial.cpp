@@ -148,6 +148,8 @@ void Dial::note_failure(const SocketAddress& address, int error) {
   } else {
     failures_ += address.to_string() + ": " + errno_text(error);
     if (error == ECONNREFUSED) failures_ += " (nobody listens there)";
+    if (error == EHOSTUNREACH) failures_ += " (no host answers there, or a router on the way says so)";
+    if (error == ENETUNREACH) failures_ += " (this host has no route there)";
   }
 }
 
