@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <mutex>
+#include <utility>
 
 #include "errors.hpp"
 
@@ -19,7 +21,45 @@ std::string key_of(const std::vector<std::byte>& address) {
   return {reinterpret_cast<const char*>(address.data()), address.size()};
 }
 
+// The ports of this process by name, for fabrics that map the memory of a peer in the same process only once:
+// it is gone for all who send there when its owner closes it.
+class Neighbours {
+ public:
+  void add(const std::vector<std::byte>& name, const std::shared_ptr<Port>& port) {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(ports_, [](const auto& entry) { return entry.second.expired(); });
+    ports_[text_of_name(name)] = port;
+  }
+  [[nodiscard]] std::shared_ptr<Port> find(const std::vector<std::byte>& name) {
+    const std::lock_guard lock(mutex_);
+    const auto found = ports_.find(text_of_name(name));
+    return found == ports_.end() ? nullptr : found->second.lock();
+  }
+
+ private:
+  // Names are text, which ends with a zero or with the bytes.
+  static std::string text_of_name(const std::vector<std::byte>& name) {
+    const std::string whole = key_of(name);
+    return whole.substr(0, whole.find('\0'));
+  }
+
+  std::mutex mutex_;
+  std::map<std::string, std::weak_ptr<Port>> ports_;
+};
+
+Neighbours& neighbours() {
+  static auto* const all = new Neighbours;  // never destroyed
+  return *all;
+}
+
 }  // namespace
+
+std::shared_ptr<Port> Port::open(std::unique_ptr<Device> device, std::uint64_t number,
+                                 std::size_t message_size, PortEvents& events) {
+  auto port = std::make_shared<Port>(std::move(device), number, message_size, events);
+  if (port->device_->fabric().maps_once) neighbours().add(port->name(), port);
+  return port;
+}
 
 Port::Port(std::unique_ptr<Device> device, std::uint64_t number, std::size_t message_size, PortEvents& events)
     : device_(std::move(device)),
@@ -97,6 +137,7 @@ fi_addr_t Port::add_peer(const std::vector<std::byte>& address) {
   const std::string key = key_of(address);
   Peer& peer = peers_[key];
   if (peer.users == 0 && peer.address == FI_ADDR_UNSPEC) {
+    if (device_->fabric().maps_once) peer.here = neighbours().find(address);
     const int added = fi_av_insert(addresses_.get(), address.data(), 1, &peer.address, 0, nullptr);
     if (added != 1) {
       peers_.erase(key);
@@ -106,6 +147,16 @@ fi_addr_t Port::add_peer(const std::vector<std::byte>& address) {
   }
   ++peer.users;
   return peer.address;
+}
+
+// What this port may still touch goes first, while it is there.
+void Port::retire() noexcept {
+  if (!device_->fabric().maps_once) return;
+  for (auto& [key, peer] : peers_) {
+    if (peer.address != FI_ADDR_UNSPEC)
+      static_cast<void>(fi_av_remove(addresses_.get(), &peer.address, 1, 0));
+  }
+  peers_.clear();
 }
 
 void Port::drop_peer(const std::vector<std::byte>& address) noexcept {

@@ -29,7 +29,11 @@ class PortEvents {
 class Port {
  public:
   // `number`: random, names the endpoint where this side names them. Throws Error.
+  [[nodiscard]] static std::shared_ptr<Port> open(std::unique_ptr<Device> device, std::uint64_t number,
+                                                  std::size_t message_size, PortEvents& events);
   Port(std::unique_ptr<Device> device, std::uint64_t number, std::size_t message_size, PortEvents& events);
+  // Its owner goes and calls nothing of it any more. Other ports of this process may keep it for a while.
+  void retire() noexcept;
 
   // The endpoint's address as libfabric tells it.
   [[nodiscard]] const std::vector<std::byte>& name() const noexcept { return name_; }
@@ -57,6 +61,7 @@ class Port {
   struct Peer {
     fi_addr_t address = FI_ADDR_UNSPEC;
     std::uint32_t users = 0;
+    std::shared_ptr<Port> here;  // when it is of this process, and its memory must outlive what is sent to it
   };
   static constexpr std::size_t most_entries = 32;
   static constexpr std::size_t receives_wanted = 64;

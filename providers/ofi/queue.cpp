@@ -17,9 +17,14 @@ OfiQueue::OfiQueue(OfiContext& context, std::uint32_t capacity, provider::QueueE
 
 OfiQueue::~OfiQueue() {
   leave_helper_alone();
-  if (!in_child()) return;
-  // The parent's objects: a child must not close them (MEM-7).
-  for (Place& place : places_) static_cast<void>(place.port.release());
+  for (Place& place : places_) {
+    if (in_child()) {
+      // The parent's object: a child must not close it (MEM-7).
+      static_cast<void>(new std::shared_ptr<Port>(std::move(place.port)));
+    } else {
+      place.port->retire();
+    }
+  }
 }
 
 void OfiQueue::close_in_child() noexcept {
@@ -31,8 +36,8 @@ Port& OfiQueue::open_port(std::vector<std::byte> address) {
   std::uint64_t number = 0;
   context_.host().random_bytes(std::as_writable_bytes(std::span(&number, 1)));
   PortEvents& events = *this;
-  auto port = std::make_unique<Port>(context_.open_device(address), number,
-                                     context_.message_options().buffers.size, events);
+  auto port =
+      Port::open(context_.open_device(address), number, context_.message_options().buffers.size, events);
   places_.reserve(places_.size() + 1);
   if (port->descriptor() >= 0) watch_fabric(port->descriptor());
   places_.push_back({std::move(address), std::move(port)});

@@ -26,7 +26,7 @@ class OfiQueue final : public engine::MessageQueue, private PortEvents {
  private:
   struct Place {
     std::vector<std::byte> address;
-    std::unique_ptr<Port> port;
+    std::shared_ptr<Port> port;
   };
 
   bool progress() noexcept override;
