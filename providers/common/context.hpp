@@ -22,6 +22,8 @@ struct EngineOptions {
   std::uint32_t max_outstanding_reads = 64;  // a power of two
   std::uint32_t frame_payload = std::uint32_t{1024} * 1024;  // largest payload of one frame
   std::uint32_t copy_below = 1024;  // payload up to this length is copied into the frame buffer
+  std::uint32_t offer_from =
+      0;  // from this length on payload is offered to a peer that can fetch it; 0: never
 };
 
 class Context : public provider::Context, public provider::StrictSwitches {

@@ -36,6 +36,7 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
       reads_(context.options().max_outstanding_reads),
       answers_(context.options().max_outstanding_reads) {
   may_come_.window = context.options().window;
+  if (context.options().offer_from != 0) offers_ = std::make_unique<Offers>();
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
   limits_.max_inline = inline_limit_;
@@ -157,6 +158,7 @@ bool Endpoint::slot_free(std::size_t slot) const noexcept {
 void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code,
                     std::string_view text) noexcept {
   if (!moving()) return;
+  if (pulling_) stop_pulling();
   state_ = State::broken;
   // A lost path is not our finding: the peer's word on the cause may still come, and speaks of our
   // operations.
@@ -205,6 +207,9 @@ void Endpoint::end_now(const provider::EndOrder& order) noexcept {
   // A copy: the order may be the pending one.
   last_order_ = order;
   pending_end_.reset();
+  if (pulling_) stop_pulling();
+  if (offers_open_) withdraw_offers();
+  offers_open_ = false;
   state_ = State::ended;
   detach();
   if (shared_ != nullptr) shared_->forget(*this);

@@ -9,6 +9,7 @@
 
 #include <sys/uio.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -21,6 +22,7 @@
 #include "credit.hpp"
 #include "engine_blob.hpp"
 #include "group.hpp"
+#include "offers.hpp"
 #include "records.hpp"
 #include "regions.hpp"
 #include "segments.hpp"
@@ -123,6 +125,20 @@ class Endpoint : public provider::Endpoint {
   // The stream ended or failed; `native_code` is the transport's.
   void path_broken(std::int32_t native_code, std::string_view text) noexcept;
 
+  // ---- for a transport that can fetch payload, with the gate held (EngineOptions::offer_from is not 0)
+  // Tells the peer that it may offer.
+  void announce_pulls() { add_control(wire::Type::pulls, 0); }
+  [[nodiscard]] bool pulling() const noexcept { return pulling_; }
+  // What is being fetched, how much of it is there, and where at most `most` more bytes belong.
+  [[nodiscard]] std::span<const std::byte> pull_token() const noexcept { return offers_->token(); }
+  [[nodiscard]] std::uint64_t pull_offset() const noexcept { return operation_.total - operation_.left; }
+  [[nodiscard]] std::uint64_t pull_total() const noexcept { return operation_.total; }
+  [[nodiscard]] Piece pull_place(std::uint64_t most) noexcept {
+    return operation_.sink.next(std::min(most, operation_.left));
+  }
+  // So many bytes were put there. As after arrived(), the transport calls settle().
+  void pulled(std::uint64_t length) noexcept;
+
   // What the peer sent cannot be, below the engine's own frames (SEC-1).
   void peer_misbehaved(std::string_view text) noexcept { fail(Status::protocol, 0, 0, text); }
 
@@ -136,6 +152,22 @@ class Endpoint : public provider::Endpoint {
   // Starts and stops moving bytes; after detach() nothing touches the program's memory.
   virtual void attach() noexcept = 0;
   virtual void detach() noexcept = 0;
+
+  // ---- what a transport whose payload can be fetched implements as well, called with the gate held
+  // Lets the peer read this memory and writes the token that it needs for that; returns the token's length, 0
+  // when this payload cannot be offered.
+  [[nodiscard]] virtual std::size_t offer(const Piece& /*memory*/, std::span<std::byte> /*token*/) noexcept {
+    return 0;
+  }
+  // The first `count` offers since the start were fetched.
+  virtual void offers_taken(std::uint64_t /*count*/) noexcept {}
+  // The endpoint ends: from here on the peer reads nothing that was offered, or learns that what it read is
+  // void.
+  virtual void withdraw_offers() noexcept {}
+  // There is something to fetch: pull_token() and so on.
+  virtual void begin_pull() noexcept {}
+  // From here on nothing writes to what pull_place() gave.
+  virtual void stop_pull() noexcept {}
 
  private:
   // From here on a payload is large: it pays to receive it straight into its place.
@@ -228,6 +260,8 @@ class Endpoint : public provider::Endpoint {
   void frame_start(Outgoing& out, SendRecord& record, std::uint32_t payload) noexcept;
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
                             std::uint32_t length, bool copied) noexcept;
+  [[nodiscard]] bool may_offer(const SendRecord& record) const noexcept;
+  void frame_offer(Outgoing& out, SendRecord& record, std::span<const std::byte> token) noexcept;
   void retire() noexcept;
   void complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept;
   // An update should leave by itself.
@@ -280,9 +314,20 @@ class Endpoint : public provider::Endpoint {
     may_send_.take_answer(record.number);
     ++reads_head_;
   }
-  bool expect_payload(Transfer& transfer, std::uint32_t length) noexcept;
+  bool expect_payload(Transfer& transfer, std::uint32_t length, bool may_be_offered = false) noexcept;
   bool break_protocol(std::string_view what) noexcept;
   bool refuse_access(std::string_view what) noexcept;
+
+  // endpoint_offer.cpp
+  bool begin_offer(const wire::Header& header) noexcept;
+  bool on_taken(const wire::Header& header) noexcept;
+  bool keep_waiting(const std::byte* bytes, std::size_t length) noexcept;
+  void take_waiting() noexcept;
+  void stop_pulling() noexcept;
+  // The peer need not keep more of the stream behind what it fetches.
+  [[nodiscard]] bool stream_is_held() const noexcept {
+    return offers_open_ && offers_->behind_oldest(stream_framed_) >= Offers::most_behind;
+  }
 
   // endpoint_match.cpp
   [[nodiscard]] bool receive_ready() noexcept;
@@ -341,6 +386,8 @@ class Endpoint : public provider::Endpoint {
   bool holds_back_ = false;       // in the group's list
   bool is_due_ = false;           // in the group's other list
   bool large_payloads_ = false;   // the last payload was large: read little beyond it
+  bool pulling_ = false;          // the stream waits until an offer is fetched
+  bool offers_open_ = false;      // something this side offered was not fetched yet
   std::uint32_t frame_left_ = 0;  // payload bytes of the current frame still to come
   std::size_t direct_ = 0;        // bytes of the first inbound place, when that is the program's memory
   std::size_t partial_length_ = 0;
@@ -388,6 +435,8 @@ class Endpoint : public provider::Endpoint {
   Transfer answer_in_;
   bool answer_arriving_ = false;
   Transfer* open_ = nullptr;  // whose payload the current frame carries
+
+  std::unique_ptr<Offers> offers_;  // null: payload always travels in the stream
 
   // ---- the peer's access and ours
   std::vector<std::uint64_t> bindings_;  // slot -> region token, as the peer bound them

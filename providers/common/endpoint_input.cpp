@@ -54,6 +54,8 @@ bool Endpoint::arrived_directly(std::size_t length) noexcept {
 
 bool Endpoint::consume(const std::byte* bytes, std::size_t length) noexcept {
   while (length != 0) {
+    if (pulling_) [[unlikely]]
+      return keep_waiting(bytes, length);
     if (frame_left_ == 0 && partial_length_ == 0) [[likely]] {
       if (const std::size_t size = take_small_frames(bytes, length); size != 0) [[likely]] {
         bytes += size;
@@ -105,7 +107,7 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
     return break_protocol("the peer sent a frame with a slot that its type does not have");
   const bool carries = type == wire::Type::whole_send || type == wire::Type::whole_write ||
                        type == wire::Type::send || type == wire::Type::write || type == wire::Type::more ||
-                       type == wire::Type::read_data;
+                       type == wire::Type::read_data || type == wire::Type::offer;
   if (!carries && header.length != 0)
     return break_protocol("the peer sent payload with a frame that has none");
   if (header.length > context_.options().frame_payload)
@@ -151,6 +153,13 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
     case wire::Type::flush:
       may_come_.carried_out((header.flags & wire::acknowledge) != 0);
       return true;
+    case wire::Type::pulls:
+      if (offers_ != nullptr) offers_->peer_pulls = true;
+      return true;
+    case wire::Type::offer:
+      return begin_offer(header);
+    case wire::Type::taken:
+      return on_taken(header);
     case wire::Type::close:
       if (peer_closed_) return break_protocol("the peer closed twice");
       peer_closed_ = true;
@@ -168,9 +177,10 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
 }
 
 // Notes that `length` bytes of the transfer's payload follow in this frame.
-bool Endpoint::expect_payload(Transfer& transfer, std::uint32_t length) noexcept {
+bool Endpoint::expect_payload(Transfer& transfer, std::uint32_t length, bool may_be_offered) noexcept {
   const std::uint64_t most = context_.options().frame_payload;
-  if (length > transfer.left || (length < transfer.left && length != most)) {
+  const bool offer_follows = length == 0 && may_be_offered && offers_ != nullptr;
+  if (length > transfer.left || (length < transfer.left && length != most && !offer_follows)) {
     return break_protocol("the peer sent a piece of the wrong length");
   }
   open_ = &transfer;
@@ -190,7 +200,7 @@ bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension&
   operation_.acknowledge = (header.flags & wire::acknowledge) != 0;
   arriving_ = Transfer::Kind::message;
   if (operation_.acknowledge) may_come_.tell_now = true;
-  return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length);
+  return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length, true);
 }
 
 bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept {
@@ -212,7 +222,7 @@ bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtensi
     if (region == nullptr) return refuse_access("a write to memory that is not registered for it");
     operation_.sink.start(Piece{region->address + header.word, extension.total, region->token.load()});
   }
-  return expect_payload(operation_, header.length);
+  return expect_payload(operation_, header.length, true);
 }
 
 bool Endpoint::begin_more(const wire::Header& header) noexcept {
@@ -311,6 +321,11 @@ bool Endpoint::finish_frame() noexcept {
   open_ = nullptr;
   if (transfer.left != 0) return true;
   if (&transfer == &operation_) return finish_operation();
+  if (offers_ != nullptr && &transfer == &offers_->token_in) {
+    pulling_ = true;
+    begin_pull();
+    return true;
+  }
   answer_arriving_ = false;
   take_answer(sends_[reads_[reads_head_ & (reads_.size() - 1)]]);
   return true;

@@ -39,6 +39,8 @@ namespace {
 void Endpoint::push_output() noexcept {
   while (moving()) {
     if (kept_ != nullptr && !flush_kept()) return;
+    if (stream_is_held()) [[unlikely]]
+      break;
     Outgoing& out = group_.outgoing();
     out.clear();
     frame_control(out);
@@ -139,6 +141,7 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
     const auto length =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(answer.piece.length, options.frame_payload));
     const bool copied = length <= copy_below_;
+    if (!copied && offers_open_) return;  // the peer would have to keep it
     if (!out.has_room(sizeof(wire::Header) + (copied ? length : 0), 1)) return;
     wire::store(out.copy_in(sizeof(wire::Header)),
                 wire::Header{static_cast<std::uint8_t>(wire::Type::read_data), 0, 0, length, 0});
@@ -291,9 +294,20 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
     const std::uint64_t left = carries ? record.length - framed_bytes_ : 0;
     const auto payload = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, options.frame_payload));
     const bool copied = payload <= copy_below_;
+    const bool offers = starts && offers_ != nullptr && carries && may_offer(record);
+    if (offers_open_ && (offers ? offers_->is_full() : !copied)) return;
     if (!out.has_room(wire::max_header + (copied ? payload : 0), record.piece_count)) return;
+    if (offers && !out.has_room(wire::max_header + sizeof(wire::Header) + wire::max_token)) return;
     if (starts) {
       if (!may_start(record)) return;
+      if (offers) {
+        std::array<std::byte, wire::max_token> token;
+        if (const std::size_t length = offer(record.piece, token); length != 0) {
+          frame_offer(out, record, std::span(token).first(length));
+          continue;
+        }
+        if (offers_open_) return;
+      }
       frame_start(out, record, payload);
     } else {
       wire::store(out.copy_in(sizeof(wire::Header)),
@@ -314,6 +328,7 @@ void Endpoint::retire() noexcept {
   if (state_ == State::ended) return;  // the reporters have the records
   while (sends_.head != framing_) {
     SendRecord& record = sends_.front();
+    if (record.offered && record.compare > offers_->taken) return;
     switch (record.operation) {
       case Operation::send:
         if (record.stream_end > stream_sent_) return;

@@ -17,6 +17,8 @@ struct MessageOptions {
   std::uint32_t most_ahead = 64;
   // Messages that may leave before the peer is known to be up; it keeps them until then.
   std::uint32_t most_early = 4;
+  // Bytes that one endpoint fetches in one round of its queue.
+  std::uint64_t pull_step = std::uint64_t{1024} * 1024;
 };
 
 class MessageContext : public HelpedContext {

@@ -57,6 +57,7 @@ bool MessageEndpoint::establish(const provider::PeerParameters& peer) {
 void MessageEndpoint::attach() noexcept {
   attached_ = true;
   if (queue_.needs_doorbell()) queue_.awake_to_.push_back(this);  // has room for all
+  if (can_pull()) announce_pulls();
   if (!say_up()) output_waits(true);
   deliver_kept();
 }

@@ -45,6 +45,20 @@ class MessageEndpoint : public Endpoint {
   // After the endpoint ended, with the gate held; buffers of it may still be under way.
   virtual void disconnect_fabric() noexcept {}
 
+  // ---- what a transport that can fetch payload from the peer's memory implements as well, beside offer(),
+  // withdraw_offers() and stop_pull() (endpoint.hpp), all with the gate held
+  // Once up: the peer is told then that it may offer.
+  [[nodiscard]] virtual bool can_pull() const noexcept { return false; }
+  // Fetches `length` bytes, MessageOptions::pull_step at most, from `offset` in what the token offers; the
+  // token is the peer's and hostile. done: they are there, and they were valid when they were read.
+  // under_way: MessageQueue::pulled() or pull_failed() follows, unless stop_pull() comes first. broken:
+  // native_code, below 0, tells why.
+  [[nodiscard]] virtual Submitted pull(std::span<const std::byte> /*token*/, std::uint64_t /*offset*/,
+                                       std::byte* /*to*/, std::uint64_t /*length*/,
+                                       std::int32_t& /*native_code*/) noexcept {
+    return Submitted::broken;
+  }
+
   [[nodiscard]] MessageQueue& queue() noexcept { return queue_; }
 
  private:
@@ -69,6 +83,7 @@ class MessageEndpoint : public Endpoint {
   void output_waits(bool waits) noexcept final;
   void attach() noexcept final;
   void detach() noexcept final;
+  void begin_pull() noexcept final;
 
   // For the queue, with the gate held.
   void take_message(const message::Header& header, const std::byte* payload, std::size_t length) noexcept;
@@ -82,6 +97,11 @@ class MessageEndpoint : public Endpoint {
   // False when it could not be said.
   bool tell_asleep() noexcept;
   void fabric_failed(std::int32_t native_code, std::string_view text) noexcept;
+
+  // One step; true when there is more to do later.
+  bool pull_on() noexcept;
+  void pull_arrived() noexcept;
+  void touch() noexcept;
 
   bool say_up() noexcept;
   [[nodiscard]] SendBuffer* take_buffer() noexcept;
@@ -110,6 +130,7 @@ class MessageEndpoint : public Endpoint {
   bool touched_ = false;      // in the queue's other list
   bool told_asleep_ = false;  // the peer rings for what it sends next
   bool peer_asleep_ = false;
+  std::uint64_t pulls_length_ = 0;  // of the step under way
   std::uint32_t kept_count_ = 0;
   std::unique_ptr<Kept[]> kept_;  // ring, by sequence
 };

@@ -20,6 +20,12 @@ void MessageEndpoint::take_message(const message::Header& header, const std::byt
   keep(ahead, kind, payload, length);
 }
 
+void MessageEndpoint::touch() noexcept {
+  if (touched_) return;
+  touched_ = true;
+  queue_.touched(*this);
+}
+
 // In its turn.
 void MessageEndpoint::deliver(message::Kind kind, const std::byte* payload, std::size_t length) noexcept {
   ++sequence_in_;
@@ -31,10 +37,7 @@ void MessageEndpoint::deliver(message::Kind kind, const std::byte* payload, std:
       told_asleep_ = false;
       queue_.awake_to_.push_back(this);  // has room for all
     }
-    if (!touched_) {
-      touched_ = true;
-      queue_.touched(*this);
-    }
+    touch();
     static_cast<void>(arrived_at(payload, length));
     return;
   }

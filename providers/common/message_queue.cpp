@@ -68,6 +68,8 @@ void MessageQueue::add(MessageEndpoint& endpoint) {
   touched_.reserve(seats_.size() + 1);
   waiting_.reserve(seats_.size() + 1);
   retrying_.reserve(seats_.size() + 1);
+  pulling_.reserve(seats_.size() + 1);
+  stepping_.reserve(seats_.size() + 1);
   awake_to_.reserve(seats_.size() + 1);
   free_seats_.reserve(seats_.size() + 1);
   if (free_seats_.empty()) {
@@ -96,8 +98,10 @@ void MessageQueue::remove(MessageEndpoint& endpoint) noexcept {
 void MessageQueue::forget_lists(MessageEndpoint& endpoint) noexcept {
   std::erase(waiting_, &endpoint);
   std::erase(awake_to_, &endpoint);
+  std::erase(pulling_, &endpoint);
   std::replace(touched_.begin(), touched_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
   std::replace(retrying_.begin(), retrying_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
+  std::replace(stepping_.begin(), stepping_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
 }
 
 void MessageQueue::output_waits(MessageEndpoint& endpoint, bool waits) noexcept {
@@ -171,13 +175,38 @@ void MessageQueue::drive(bool /*somebody_sleeps*/) noexcept {
 bool MessageQueue::move_on() noexcept {
   if (in_child_) [[unlikely]]
     return false;  // what is there is the parent's
-  const bool any = progress();
+  bool any = progress();
+  if (!pulling_.empty()) [[unlikely]] {
+    any = true;
+    pull_on();
+  }
   if (!touched_.empty()) settle_touched();
   if (!waiting_.empty()) [[unlikely]]
     retry_waiting();
   if (stuck()) [[unlikely]]
-    set_stuck(!waiting_.empty() || untold_);
+    set_stuck(!waiting_.empty() || !pulling_.empty() || untold_);
   return any;
+}
+
+void MessageQueue::pulls(MessageEndpoint& endpoint) noexcept {
+  pulling_.push_back(&endpoint);
+}  // has room for all
+
+// A step for each; those that begin meanwhile have theirs in the next round.
+void MessageQueue::pull_on() noexcept {
+  stepping_.swap(pulling_);
+  for (MessageEndpoint*& place : stepping_) {
+    MessageEndpoint* const endpoint = std::exchange(place, nullptr);
+    if (endpoint != nullptr && endpoint->pull_on()) pulling_.push_back(endpoint);
+  }
+  stepping_.clear();
+}
+
+void MessageQueue::pulled(MessageEndpoint& endpoint) noexcept { endpoint.pull_arrived(); }
+
+void MessageQueue::pull_failed(MessageEndpoint& endpoint, std::int32_t native_code,
+                               std::string_view text) noexcept {
+  endpoint.fabric_failed(native_code, text);
 }
 
 // What arrived may have broken or ended some of them meanwhile; their places are null then.
@@ -226,7 +255,8 @@ bool MessageQueue::prepare_sleep() noexcept {
   }
   // No descriptor tells when a fabric takes messages again, or when a peer comes up.
   untold_ = needs_doorbell() && !awake_to_.empty();
-  if ((!waiting_.empty() || untold_) && !stuck()) {
+  ready = ready && pulling_.empty();
+  if ((!waiting_.empty() || !pulling_.empty() || untold_) && !stuck()) {
     set_stuck(true);
     context_.request_service();
   }

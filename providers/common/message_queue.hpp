@@ -54,6 +54,8 @@ class MessageQueue : public HelpedQueue {
     }
   }
   void touched(MessageEndpoint& endpoint) noexcept { touched_.push_back(&endpoint); }  // has room for all
+  // It has something to fetch.
+  void pulls(MessageEndpoint& endpoint) noexcept;
   [[nodiscard]] SendBuffers& buffers() noexcept { return buffers_; }
   [[nodiscard]] MessageContext& message_context() noexcept { return context_; }
   // The fabric wakes nobody: sleepers are rung for.
@@ -87,6 +89,9 @@ class MessageQueue : public HelpedQueue {
   void sent(SendBuffer& buffer) noexcept;
   // Ends the endpoint it belongs to, no other (ERR-2).
   void send_failed(SendBuffer& buffer, std::int32_t native_code, std::string_view text) noexcept;
+  // What MessageEndpoint::pull() began.
+  void pulled(MessageEndpoint& endpoint) noexcept;
+  void pull_failed(MessageEndpoint& endpoint, std::int32_t native_code, std::string_view text) noexcept;
   // True in a forked child: what the fabric needs in order to end must not happen there (MEM-7).
   [[nodiscard]] bool in_child() const noexcept { return in_child_; }
 
@@ -103,6 +108,7 @@ class MessageQueue : public HelpedQueue {
   bool move_on() noexcept;
   void settle_touched() noexcept;
   void retry_waiting() noexcept;
+  void pull_on() noexcept;
   void tell_asleep() noexcept;
   void hear_doorbell() noexcept;
 
@@ -113,6 +119,8 @@ class MessageQueue : public HelpedQueue {
   std::vector<MessageEndpoint*> touched_;  // got something in this round
   std::vector<MessageEndpoint*> waiting_;  // for buffers, for room in the fabric, or for the peer to be up
   std::vector<MessageEndpoint*> retrying_;
+  std::vector<MessageEndpoint*> pulling_;  // the next step of what they fetch is due
+  std::vector<MessageEndpoint*> stepping_;
   std::vector<MessageEndpoint*> awake_to_;  // whose peer takes this side for awake
   std::vector<int> fabric_descriptors_;
   bool descriptors_follow_ = false;

@@ -58,8 +58,8 @@ struct SendRecord {
   std::uint64_t stream_end = 0;  // where its last byte lies in the outgoing stream, once framed
   std::uint64_t remote_offset = 0;
   std::uint64_t operand = 0;  // of an atomic. A message: see endpoint_strict.cpp
-  std::uint64_t compare = 0;
-  Piece piece;  // the only piece, when piece_count is 1
+  std::uint64_t compare = 0;  // of an atomic. What was offered: number of the offer
+  Piece piece;                // the only piece, when piece_count is 1
   Spill* spill = nullptr;
   std::uint32_t slot = 0;  // of the peer's region
   std::uint32_t immediate = 0;
@@ -68,6 +68,7 @@ struct SendRecord {
   Flags flags = Flags::none;
   std::uint8_t piece_count = 0;
   bool answered = false;  // read, atomic: the result is here
+  bool offered = false;   // the peer fetches the payload
 
   [[nodiscard]] Pieces pieces() const noexcept {
     return piece_count > 1 ? Pieces{spill->pieces, piece_count} : Pieces{&piece, piece_count};

@@ -33,6 +33,9 @@ enum class Type : std::uint8_t {
   close_ack = 14,
   whole_send = 15,   // a message of one frame
   whole_write = 16,  // a write of one frame, without immediate
+  pulls = 17,        // the peer may offer payload from now on, see offers.hpp
+  offer = 18,        // in place of the open operation's payload: a token by which it can be fetched
+  taken = 19,        // how many offers were fetched since the start
 };
 
 // Flags of a header.
@@ -98,8 +101,10 @@ struct BindExtension {
   std::uint64_t secret[2];
 };
 inline constexpr std::uint64_t most_immediate = 0xffffffff;
+inline constexpr std::size_t max_token = 256;  // bytes of an offer's token
 // whole_send: word = the immediate, or 0. whole_write: word = offset in the region.
 // atomic_data: word = the value found. announce: word = the message's whole length. unbind: word = slot.
+// offer: word = the operation's whole length, payload = the token. taken: word = the count.
 
 inline constexpr std::size_t max_header = sizeof(Header) + sizeof(AtomicExtension);
 inline constexpr std::size_t no_such_type = ~std::size_t{0};
@@ -128,6 +133,9 @@ inline constexpr std::size_t no_such_type = ~std::size_t{0};
     case Type::close_ack:
     case Type::whole_send:
     case Type::whole_write:
+    case Type::pulls:
+    case Type::offer:
+    case Type::taken:
       return sizeof(Header);
   }
   return no_such_type;

@@ -6,8 +6,9 @@
 namespace weft::ofi {
 
 OfiContext::OfiContext(provider::Host& host, const provider::OpenRequest& request,
-                       std::unique_ptr<Device> device, const engine::MessageOptions& options)
-    : MessageContext(host, request, engine::EngineOptions{}, options),
+                       std::unique_ptr<Device> device, const engine::EngineOptions& engine_options,
+                       const engine::MessageOptions& options)
+    : MessageContext(host, request, engine_options, options),
       interface_(Device::interface_of(device->fabric(), request.device)),
       device_(std::move(device)) {
   fill_attributes(attributes_);

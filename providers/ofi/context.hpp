@@ -11,11 +11,11 @@ namespace weft::ofi {
 class OfiContext final : public engine::MessageContext {
  public:
   OfiContext(provider::Host& host, const provider::OpenRequest& request, std::unique_ptr<Device> device,
-             const engine::MessageOptions& options);
+             const engine::EngineOptions& engine_options, const engine::MessageOptions& options);
   ~OfiContext() override;
 
   [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
-  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {1, 1}; }
+  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {2, 2}; }
   [[nodiscard]] std::unique_ptr<provider::CompletionQueue> create_completion_queue(
       std::uint32_t capacity, provider::QueueEvents& events) override;
   [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(

@@ -1,6 +1,5 @@
 #include "endpoint.hpp"
 
-#include <cstring>
 #include <utility>
 
 #include "address.hpp"
@@ -10,11 +9,13 @@ namespace weft::ofi {
 
 namespace {
 
-// In front of the address: both sides must cut messages alike.
+// In front of the address.
 struct Preamble {
-  std::uint32_t message_size = 0;
+  std::uint32_t message_size = 0;  // both sides must cut messages alike
   std::uint32_t zero = 0;
+  engine::CrossMemory::Address memory{};  // zeros: offers nothing
 };
+static_assert(sizeof(Preamble) == 32);
 
 }  // namespace
 
@@ -22,15 +23,17 @@ OfiEndpoint::OfiEndpoint(OfiContext& context, OfiQueue& queue, const provider::E
     : MessageEndpoint(context, queue, request),
       queue_(queue),
       fabric_(context.fabric()),
-      message_size_(context.message_options().buffers.size) {}
+      message_size_(context.message_options().buffers.size) {
+  if (context.options().offer_from != 0) memory_.emplace(context.host());
+}
 
 std::vector<std::byte> OfiEndpoint::fabric_blob(const provider::PathAddresses& path) {
   port_ = &queue_.port_at(path.local);
   std::vector<std::byte> bytes(sizeof(Preamble));
-  engine::wire::store(bytes.data(), Preamble{message_size_, 0});
+  engine::wire::store(bytes.data(), Preamble{message_size_, 0,
+                                             memory_ ? memory_->address() : engine::CrossMemory::Address{}});
   if (!fabric_.by_address) {
-    bytes.resize(sizeof(Preamble) + port_->name().size());
-    std::memcpy(bytes.data() + sizeof(Preamble), port_->name().data(), port_->name().size());
+    bytes.insert(bytes.end(), port_->name().begin(), port_->name().end());
     return bytes;
   }
   const auto bound = InternetAddress::from(port_->name());
@@ -64,6 +67,8 @@ bool OfiEndpoint::connect_fabric(std::span<const std::byte> blob, const provider
     if (fabric_.named_here) peer_address_.push_back(std::byte{0});
   }
   peer_ = port_->add_peer(peer_address_);
+  if (memory_)
+    memory_->connect(preamble.memory);  // where the kernel does not let us payload travels in messages
   return true;
 }
 

@@ -1,8 +1,10 @@
 // One weft endpoint: a peer's address in the queue's address vector.
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "common/cross_memory.hpp"
 #include "common/message_endpoint.hpp"
 #include "queue.hpp"
 
@@ -19,11 +21,21 @@ class OfiEndpoint final : public engine::MessageEndpoint {
     return port_->submit(buffer, peer_, native_code);
   }
   void disconnect_fabric() noexcept override;
+  [[nodiscard]] bool can_pull() const noexcept override { return memory_ && memory_->reaches(); }
+  [[nodiscard]] std::size_t offer(const engine::Piece& memory, std::span<std::byte> token) noexcept override {
+    return engine::CrossMemory::offer(memory, token);
+  }
+  void withdraw_offers() noexcept override { memory_->withdraw(); }
+  [[nodiscard]] Submitted pull(std::span<const std::byte> token, std::uint64_t offset, std::byte* to,
+                               std::uint64_t length, std::int32_t& native_code) noexcept override {
+    return memory_->pull(token, offset, to, length, native_code);
+  }
 
   OfiQueue& queue_;
   Port* port_ = nullptr;  // from the blob on
   const Fabric& fabric_;
   const std::uint32_t message_size_;
+  std::optional<engine::CrossMemory> memory_;  // where payload is offered
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
   std::vector<std::byte> peer_address_;
 };

@@ -14,6 +14,7 @@ namespace {
 
 constexpr auto size_variable = "WEFT_OFI_MESSAGE_SIZE";
 constexpr auto buffers_variable = "WEFT_OFI_SEND_BUFFERS";
+constexpr auto offer_variable = "WEFT_OFI_OFFER_FROM";
 
 std::uint32_t number_of(provider::Host& host, const char* variable, std::uint32_t usual, std::uint32_t least,
                         std::uint32_t most) {
@@ -69,7 +70,9 @@ class OfiProvider final : public provider::Provider {
              "bytes of the largest message given to libfabric, 4096 to what the fabric takes; alike on both "
              "sides"},
             {buffers_variable, "30",
-             "send buffers of a completion queue beside two for each endpoint, 1 to 4096"}};
+             "send buffers of a completion queue beside two for each endpoint, 1 to 4096"},
+            {offer_variable, "by fabric",
+             "bytes from which on the target fetches payload itself, with a single copy; 0: never"}};
   }
   [[nodiscard]] bool is_decorator() const noexcept override { return false; }
 
@@ -78,7 +81,10 @@ class OfiProvider final : public provider::Provider {
       std::unique_ptr<provider::Context> /*inner*/) override {
     std::unique_ptr<Device> device = open_device(request);
     const engine::MessageOptions options = options_for(host, *device);
-    return std::make_unique<OfiContext>(host, request, std::move(device), options);
+    engine::EngineOptions engine_options;
+    engine_options.offer_from = number_of(host, offer_variable, device->fabric().offer_from, 0,
+                                          device->fabric().offer_from == 0 ? 0 : ~0U);
+    return std::make_unique<OfiContext>(host, request, std::move(device), engine_options, options);
   }
 
  private:

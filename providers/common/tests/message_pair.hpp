@@ -22,6 +22,8 @@ struct FabricWeather {
   double refuses = 0;              // share of submissions that find no room
   double later = 0;                // share of buffers that are given back later
   bool doorbell = false;           // no descriptor of its own
+  bool pulls = false;              // the target can fetch payload
+  double pulls_later = 0;          // share of fetches that end later
   std::uint64_t seed = 1;
 };
 
@@ -45,8 +47,18 @@ class FakeFabricContext final : public MessageContext {
   Attributes attributes_;
 };
 
+class FakeFabricEndpoint;
+
 class FakeFabricQueue final : public MessageQueue {
  public:
+  // A fetch under way.
+  struct Fetch {
+    FakeFabricEndpoint* endpoint;
+    const std::byte* from;
+    std::byte* to;
+    std::uint64_t length;
+  };
+
   FakeFabricQueue(FakeFabricContext& context, std::uint32_t capacity, provider::QueueEvents& events,
                   const FabricWeather& weather)
       : MessageQueue(context, capacity, events), weather_(weather), random_(weather.seed) {
@@ -82,8 +94,16 @@ class FakeFabricQueue final : public MessageQueue {
   [[nodiscard]] const FabricWeather& weather() const { return weather_; }
   [[nodiscard]] std::uint64_t buffers_under_way() { return buffers().under_way(); }
 
+  void fetch_later(const Fetch& fetch) { fetches_.push_back(fetch); }
+  void forget_fetch(const FakeFabricEndpoint& endpoint) {
+    std::erase_if(fetches_, [&](const Fetch& fetch) { return fetch.endpoint == &endpoint; });
+  }
+  [[nodiscard]] std::size_t fetches_under_way() const { return fetches_.size(); }
+  void fail_fetches(std::int32_t code);
+
   std::deque<std::vector<std::byte>> inbox;
   bool gives_back = true;
+  bool ends_fetches = true;
 
  protected:
   bool progress() noexcept override {
@@ -94,6 +114,7 @@ class FakeFabricQueue final : public MessageQueue {
         any = true;
       }
     }
+    any = end_fetches() || any;
     const unsigned most = std::uniform_int_distribution<unsigned>(1, weather_.most_delivered)(random_);
     for (unsigned i = 0; i < most && !inbox.empty(); ++i) {
       const std::vector<std::byte> bytes = std::move(inbox.front());
@@ -103,12 +124,17 @@ class FakeFabricQueue final : public MessageQueue {
     }
     return any;
   }
-  [[nodiscard]] bool arm_fabric() noexcept override { return inbox.empty() && later_.empty(); }
+  [[nodiscard]] bool arm_fabric() noexcept override {
+    return inbox.empty() && later_.empty() && (fetches_.empty() || !ends_fetches);
+  }
 
  private:
+  bool end_fetches();
+
   const FabricWeather weather_;
   std::mt19937_64 random_;
   std::vector<SendBuffer*> later_;
+  std::vector<Fetch> fetches_;
   int descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
@@ -119,8 +145,41 @@ class FakeFabricEndpoint final : public MessageEndpoint {
       : MessageEndpoint(context, queue, request), own_(queue) {}
 
   bool path_is_broken = false;
+  bool cannot_offer = false;
+  int fetched_at_once = 0;
+  int stopped = 0;
+  int withdrawn = 0;
+  std::uint64_t taken = 0;
 
  protected:
+  [[nodiscard]] bool can_pull() const noexcept override { return own_.weather().pulls; }
+  [[nodiscard]] std::size_t offer(const Piece& memory, std::span<std::byte> token) noexcept override {
+    if (cannot_offer) return 0;
+    wire::store(token.data(), memory.address);
+    return sizeof memory.address;
+  }
+  void offers_taken(std::uint64_t count) noexcept override { taken = count; }
+  void withdraw_offers() noexcept override { ++withdrawn; }
+  [[nodiscard]] Submitted pull(std::span<const std::byte> token, std::uint64_t offset, std::byte* to,
+                               std::uint64_t length, std::int32_t& native_code) noexcept override {
+    if (path_is_broken || token.size() != sizeof to) {
+      native_code = -107;
+      return Submitted::broken;
+    }
+    if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
+    const std::byte* const from = wire::load<std::byte*>(token.data()) + offset;
+    if (own_.chance(own_.weather().pulls_later)) {
+      own_.fetch_later({this, from, to, length});
+      return Submitted::under_way;
+    }
+    std::memcpy(to, from, length);
+    ++fetched_at_once;
+    return Submitted::done;
+  }
+  void stop_pull() noexcept override {
+    own_.forget_fetch(*this);
+    ++stopped;
+  }
   [[nodiscard]] std::vector<std::byte> fabric_blob(const provider::PathAddresses&) override {
     std::vector<std::byte> bytes(sizeof(void*));
     FakeFabricQueue* self = &own_;
@@ -148,6 +207,21 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   FakeFabricQueue& own_;
   FakeFabricQueue* peer_ = nullptr;
 };
+
+inline bool FakeFabricQueue::end_fetches() {
+  if (!ends_fetches || fetches_.empty()) return false;
+  const Fetch fetch = fetches_.front();
+  fetches_.erase(fetches_.begin());
+  std::memcpy(fetch.to, fetch.from, fetch.length);
+  pulled(*fetch.endpoint);
+  return true;
+}
+
+inline void FakeFabricQueue::fail_fetches(std::int32_t code) {
+  const Entry entry(gate());
+  for (const Fetch& fetch : std::exchange(fetches_, {}))
+    pull_failed(*fetch.endpoint, code, "the fabric gave up");
+}
 
 class FakeContextEvents final : public provider::ContextEvents {
  public:
