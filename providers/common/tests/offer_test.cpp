@@ -228,7 +228,7 @@ TEST(Offers, ERR_2_an_end_at_the_target_stops_what_is_fetched) {
     pair.b.seen.clear();
     for (int i = 0; i < 5; ++i) pair.b.poll();
     for (const Completion& entry : pair.b.seen) {
-      if (entry.operation == Operation::receive) EXPECT_EQ(entry.status, Status::cancelled);
+      EXPECT_TRUE(entry.operation != Operation::receive || entry.status == Status::cancelled);
     }
     EXPECT_GT(pair.b.seen.size(), 30U);
     EXPECT_EQ(pair.b.memory[0], std::byte{0});
