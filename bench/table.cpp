@@ -15,15 +15,10 @@ std::string number(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
-// Three significant digits for rates that span four orders of magnitude.
-std::string rate_text(const std::optional<double>& rate) {
-  if (!rate) return "-";
-  return number(rate, *rate < 1 ? 3 : 2);
-}
-
 std::string figures_text(const Figures& figures) {
   return fmt::format(fmt::runtime(figures_format), number(figures.latency_p50, 2),
-                     number(figures.latency_p99, 2), rate_text(figures.rate), number(figures.bandwidth, 0));
+                     number(figures.latency_p99, 2), figures.rate ? rate_text(*figures.rate) : "-",
+                     number(figures.bandwidth, 0));
 }
 
 std::string ratio_text(const RowResult& result) {
@@ -35,6 +30,12 @@ std::string ratio_text(const RowResult& result) {
 }
 
 }  // namespace
+
+std::string rate_text(double rate) {
+  if (rate < 0.01) return fmt::format("{:.5f}", rate);
+  if (rate < 0.1) return fmt::format("{:.4f}", rate);
+  return fmt::format("{:.{}f}", rate, rate < 1 ? 3 : 2);
+}
 
 std::string table_header() {
   return fmt::format(fmt::runtime(weft_format), "provider", "fabric", "operation", "size", "level", "depth",

@@ -102,6 +102,13 @@ TEST(Table, ShowsBothContenders) {
   EXPECT_NE(text.find("5.00"), std::string::npos) << text;
 }
 
+TEST(Table, KeepsThreeDigitsOfSmallRates) {
+  EXPECT_EQ(rate_text(18.2512), "18.25");
+  EXPECT_EQ(rate_text(0.4057), "0.406");
+  EXPECT_EQ(rate_text(0.0952), "0.0952");
+  EXPECT_EQ(rate_text(0.00638), "0.00638");
+}
+
 TEST(Table, SaysWhatIsMissingAndWhy) {
   RowResult row = row_with(0, 1);
   row.weft_problem = "the reason of one";
