@@ -55,26 +55,34 @@ class Endpoint : public provider::Endpoint {
 
   // ---- for the queue and the context, with the gate held
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
-  [[gnu::always_inline]] void on_sent(const ibv_wc& entry, Queue::Out& out) noexcept {
-    if (entry.status != IBV_WC_SUCCESS) [[unlikely]] {
-      aside(out, [&](Queue::Out& to) noexcept { send_failed(entry, to); });
-      return;
-    }
-    const std::uint32_t serial = Tag::number(entry.wr_id);
-    confirm(serial, out);
-    if (care_) [[unlikely]]
-      after_own(serial);
+  // An entry that reports success and confirms just one signalled operation, which nothing else waits for:
+  // the operation's completion goes to `to`. False for any other; then nothing has changed.
+  [[nodiscard, gnu::always_inline]] bool sent_one(std::uint32_t serial, Completion& to) noexcept {
+    const std::uint64_t head = sends_.head;
+    const SendRecord& record = sends_[head];
+    if (record.last_serial != serial || !record.kind.signalled || record.kind.planned || !completes_here_ || care_)
+        [[unlikely]]
+      return false;
+    confirmed_ = serial;
+    messages_confirmed_ += record.kind.message ? 1 : 0;
+    sends_.head = head + 1;
+    fill_sent(to, record);
+    return true;
   }
-  [[gnu::always_inline]] void on_received(const ibv_wc& entry, Queue::Out& out) noexcept {
-    if (!receives_simply_ || entry.status != IBV_WC_SUCCESS || receives_.empty()) [[unlikely]] {
-      aside(out, [&](Queue::Out& to) noexcept { received_otherwise(entry, to); });
-      return;
-    }
+  // The same for a receive of the endpoint's own.
+  [[nodiscard, gnu::always_inline]] bool received_one(const ibv_wc& entry, Completion& to) noexcept {
+    if (!receives_simply_ || receives_.empty()) [[unlikely]]
+      return false;
     const std::uint64_t context = receives_.front().context;
     ++receives_.head;
-    report_received(context, entry, out);
+    ++messages_received_;
+    fill_received(to, context, entry);
+    return true;
   }
-  [[gnu::noinline]] void on_shared_received(const ibv_wc& entry, Queue::Out& out) noexcept;
+  // Any entry.
+  void on_sent(const ibv_wc& entry, Queue::Out& out) noexcept;
+  void on_received(const ibv_wc& entry, Queue::Out& out) noexcept;
+  void on_shared_received(const ibv_wc& entry, Queue::Out& out) noexcept;
   // What is due, for the helper; returns when to come again at the latest.
   [[nodiscard]] Clock::time_point serve(Clock::time_point now) noexcept;
   [[nodiscard]] bool uses(std::uint64_t region) const noexcept;
@@ -215,42 +223,17 @@ class Endpoint : public provider::Endpoint {
 
   // endpoint_entries.cpp
   // Everything up to this request is done (CMP-3, CMP-4).
-  [[gnu::always_inline]] void confirm(std::uint32_t serial, Queue::Out& out) noexcept {
-    confirmed_ = serial;
-    std::uint64_t head = sends_.head;
-    for (const std::uint64_t issued = this->issued(); head != issued; ++head) {
-      const SendRecord& record = sends_[head];
-      if (!at_or_before(record.last_serial, serial)) break;
-      messages_confirmed_ += record.kind.message ? 1 : 0;
-      if (record.kind.signalled) complete(record, out);
-    }
-    sends_.head = head;
+  void confirm(std::uint32_t serial, Queue::Out& out) noexcept;
+  [[gnu::always_inline]] void fill_sent(Completion& entry, const SendRecord& record) const noexcept {
+    const std::uint64_t context = record.context;
+    const std::uint64_t length = record.length;
+    const Operation operation = record.kind.operation;
+    entry = sent_;
+    entry.context = context;
+    entry.bytes = length;
+    entry.operation = operation;
   }
-  [[gnu::always_inline]] void complete(const SendRecord& record, Queue::Out& out) noexcept {
-    if (!completes_here_) [[unlikely]] {
-      complete_elsewhere(record);
-      return;
-    }
-    group_.emit(out, [&](Completion& entry) noexcept {
-      entry = sent_;
-      entry.context = record.context;
-      entry.bytes = record.length;
-      entry.operation = record.kind.operation;
-    });
-  }
-  [[gnu::noinline]] void complete_elsewhere(const SendRecord& record) noexcept;
-  // What happens seldom is called with a copy of `out`, so that `out` itself can stay in registers.
-  template <class Rare>
-  [[gnu::always_inline]] static void aside(Queue::Out& out, const Rare& rare) noexcept {
-    Queue::Out copy = out;
-    rare(copy);
-    out = copy;
-  }
-  [[gnu::always_inline]] void report_received(std::uint64_t context, const ibv_wc& wc,
-                                              Queue::Out& out) noexcept {
-    ++messages_received_;
-    group_.emit(out, [&](Completion& entry) noexcept { fill_received(entry, context, wc); });
-  }
+  void complete_elsewhere(const SendRecord& record) noexcept;
   [[gnu::always_inline]] void fill_received(Completion& entry, std::uint64_t context,
                                             const ibv_wc& wc) const noexcept {
     entry = received_;
@@ -260,10 +243,9 @@ class Endpoint : public provider::Endpoint {
     entry.has_immediate = true;
     entry.immediate = be32toh(wc.imm_data);
   }
-  [[gnu::noinline]] void received_otherwise(const ibv_wc& entry, Queue::Out& out) noexcept;
-  [[gnu::noinline]] void after_own(std::uint32_t serial) noexcept;
+  void after_own(std::uint32_t serial) noexcept;
   void after_confirm() noexcept;
-  [[gnu::noinline]] void send_failed(const ibv_wc& entry, Queue::Out& out) noexcept;
+  void send_failed(const ibv_wc& entry, Queue::Out& out) noexcept;
   void receive_failed(const ibv_wc& entry) noexcept;
   void received(std::uint64_t context, const ibv_wc& entry, Queue::Out& out) noexcept;
   void suspect() noexcept;

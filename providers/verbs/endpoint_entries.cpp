@@ -38,6 +38,33 @@ std::int32_t native_code_of(const ibv_wc& entry) noexcept {
 
 }  // namespace
 
+void Endpoint::on_sent(const ibv_wc& entry, Queue::Out& out) noexcept {
+  if (entry.status != IBV_WC_SUCCESS) {
+    send_failed(entry, out);
+    return;
+  }
+  const std::uint32_t serial = Tag::number(entry.wr_id);
+  confirm(serial, out);
+  if (care_) after_own(serial);
+}
+
+void Endpoint::confirm(std::uint32_t serial, Queue::Out& out) noexcept {
+  confirmed_ = serial;
+  std::uint64_t head = sends_.head;
+  for (const std::uint64_t end = issued(); head != end; ++head) {
+    const SendRecord& record = sends_[head];
+    if (!at_or_before(record.last_serial, serial)) break;
+    messages_confirmed_ += record.kind.message ? 1 : 0;
+    if (!record.kind.signalled) continue;
+    if (completes_here_) {
+      group_.emit(out, [&](Completion& entry) noexcept { fill_sent(entry, record); });
+    } else {
+      complete_elsewhere(record);
+    }
+  }
+  sends_.head = head;
+}
+
 void Endpoint::complete_elsewhere(const SendRecord& record) noexcept {
   if (silenced_) {
     send_queue_.release(1);
@@ -105,11 +132,11 @@ void Endpoint::suspect() noexcept {
 }
 
 void Endpoint::received(std::uint64_t context, const ibv_wc& wc, Queue::Out& out) noexcept {
+  ++messages_received_;
   if (was_up_ && !silenced_) {
-    report_received(context, wc, out);
+    group_.emit(out, [&](Completion& entry) noexcept { fill_received(entry, context, wc); });
     return;
   }
-  ++messages_received_;
   if (silenced_ && was_up_) {
     group_.release(1);
     return;
@@ -120,7 +147,7 @@ void Endpoint::received(std::uint64_t context, const ibv_wc& wc, Queue::Out& out
   early_.push_back(entry);
 }
 
-void Endpoint::received_otherwise(const ibv_wc& entry, Queue::Out& out) noexcept {
+void Endpoint::on_received(const ibv_wc& entry, Queue::Out& out) noexcept {
   if (receives_.empty()) return;
   if (entry.status == IBV_WC_SUCCESS) {
     const std::uint64_t context = receives_.front().context;

@@ -374,9 +374,9 @@ PostResult Endpoint::refuse() const noexcept {
   return {state_ == State::preparing ? Status::again : Status::not_connected, 0};
 }
 
+// Not inlined, so that the rare ways out are plain jumps and need no registers saved.
 template <engine::Gate::Kind kind>
-[[gnu::always_inline]] inline PostResult Endpoint::post_as(const WorkRequest* requests,
-                                                           std::size_t count) noexcept {
+[[gnu::noinline]] PostResult Endpoint::post_as(const WorkRequest* requests, std::size_t count) noexcept {
   Queue& group = group_;
   if (count != 1 || !group.gate().enter_at_once<kind>()) [[unlikely]]
     return post_slowly(requests, count);

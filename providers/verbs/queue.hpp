@@ -106,8 +106,8 @@ class Queue : public engine::Queue {
   [[gnu::noinline]] void keep(const Completion& entry) noexcept { push(entry); }
   void note_shape() noexcept;
   std::size_t drive(Completion* out, std::size_t room) noexcept;
-  void absorb(const ibv_wc& entry, Out& out) noexcept;
-  [[gnu::noinline]] Out absorb_shared(const ibv_wc& entry, Out out) noexcept;
+  [[gnu::noinline]] Out absorb(const ibv_wc& entry, Out out) noexcept;
+  [[nodiscard]] Out absorb_quickly(const ibv_wc& entry, Out out) noexcept;
   bool prepare_to_sleep() noexcept;
   void take_events() noexcept;
 
