@@ -21,6 +21,7 @@ constexpr std::uint32_t most_inline = 512;
 Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request)
     : context_(context),
       group_(group),
+      gate_(group.gate()),
       send_queue_(*static_cast<Queue*>(request.send_queue)),
       shared_(static_cast<SharedReceives*>(request.shared_receives)),
       events_(request.events),

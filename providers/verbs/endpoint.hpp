@@ -266,6 +266,7 @@ class Endpoint : public provider::Endpoint {
 
   Context& context_;
   Queue& group_;
+  engine::Gate& gate_;  // the group's
   Queue& send_queue_;
   SharedReceives* shared_;
   provider::EndpointEvents* events_;

@@ -377,13 +377,12 @@ PostResult Endpoint::refuse() const noexcept {
 // Not inlined, so that the rare ways out are plain jumps and need no registers saved.
 template <engine::Gate::Kind kind>
 [[gnu::noinline]] PostResult Endpoint::post_as(const WorkRequest* requests, std::size_t count) noexcept {
-  Queue& group = group_;
-  if (count != 1 || !group.gate().enter_at_once<kind>()) [[unlikely]]
+  if (count != 1 || !gate_.enter_at_once<kind>()) [[unlikely]]
     return post_slowly(requests, count);
   const WorkRequest& request = *requests;
   SendPreset& preset = *preset_;
   const auto slowly = [&]() noexcept {
-    group.gate().leave_as<kind>();
+    gate_.leave_as<kind>();
     return post_slowly(requests, 1);
   };
   if (credit_ == 0 || !preset.suits(request)) [[unlikely]]
@@ -399,7 +398,7 @@ template <engine::Gate::Kind kind>
     if (!send_queue_.reserve_unshared()) [[unlikely]]
       return slowly();
     signals_.note_signal();
-    group.counts().add(Count::signals);
+    group_.counts().add(Count::signals);
   } else {
     if (!context_.service_is_near()) [[unlikely]]
       return slowly();
@@ -418,10 +417,10 @@ template <engine::Gate::Kind kind>
   preset.place.length = static_cast<std::uint32_t>(length);
   preset.work.wr.rdma.remote_addr = remote;
   Tag::renumber(preset.work.wr_id, serial);
-  group.counts().add(Count::single_posts);
+  group_.counts().add(Count::single_posts);
   if (const int code = post_chain(&preset.work, &not_taken_); code != 0) [[unlikely]]
     refused_one(code);
-  group_.gate().leave_as<kind>();
+  gate_.leave_as<kind>();
   return {Status::ok, 1};
 }
 

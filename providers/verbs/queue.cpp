@@ -23,6 +23,9 @@ using namespace std::chrono_literals;
 constexpr auto look_again = 10ms;
 constexpr std::uint32_t first_queue_entries = 2048;
 
+// In the place of a device's function where reading one queue is not all.
+int look_further(ibv_cq* /*queue*/, int /*room*/, ibv_wc* /*entries*/) noexcept { return -1; }
+
 void watch(int epoll, int descriptor) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -33,6 +36,7 @@ void watch(int epoll, int descriptor) noexcept {
 
 Queue::Queue(Context& context, std::uint32_t capacity, provider::QueueEvents& events)
     : engine::Queue(context.thread_mode(), capacity, events), context_(context) {
+  note_shape();
   channel_.reset(ibv_create_comp_channel(context.fabric().device()));
   if (!channel_)
     fail_call("cannot make a completion channel on device " + context.fabric().port().name, errno,
@@ -122,19 +126,17 @@ Queue::Out Queue::absorb(const ibv_wc& entry, Out out) noexcept {
   return out;
 }
 
-// The common entries with few instructions.
-[[gnu::always_inline]] inline Queue::Out Queue::absorb_quickly(const ibv_wc& entry, Out out) noexcept {
+// An entry that reports success and gives just one completion, with few instructions. False for any other;
+// then nothing has changed.
+[[gnu::always_inline]] inline bool Queue::absorb_quickly(const ibv_wc& entry, Completion& to) noexcept {
   const std::uint64_t tag = entry.wr_id;
-  if (entry.status != IBV_WC_SUCCESS || out.next == out.end || (tag & Tag::shared) != 0) [[unlikely]]
-    return absorb(entry, out);
+  if (entry.status != IBV_WC_SUCCESS || (tag & Tag::shared) != 0) [[unlikely]]
+    return false;
   Endpoint* const endpoint = slots_[Tag::slot(tag)];
   if (endpoint == nullptr) [[unlikely]]
-    return out;
-  const bool done = (tag & Tag::receive) == 0 ? endpoint->sent_one(Tag::number(tag), *out.next)
-                                              : endpoint->received_one(entry, *out.next);
-  if (!done) [[unlikely]]
-    return absorb(entry, out);
-  return {out.next + 1, out.end};
+    return false;
+  return (tag & Tag::receive) == 0 ? endpoint->sent_one(Tag::number(tag), to)
+                                   : endpoint->received_one(entry, to);
 }
 
 std::size_t Queue::drive(Completion* out, std::size_t room) noexcept {
@@ -178,28 +180,47 @@ void Queue::drive_all() noexcept {
   }
 }
 
+// Hands out what the entries read last give.
+std::size_t Queue::deliver(std::size_t count, Completion* out, std::size_t room) noexcept {
+  Out to{out, out + room};
+  const ibv_wc* one = entries_.data();
+  const ibv_wc* const end = one + count;
+  do {
+    if (to.next != to.end && absorb_quickly(*one, *to.next)) [[likely]] {
+      ++to.next;
+    } else {
+      to = absorb(*one, to);
+    }
+  } while (++one != end);
+  const auto written = static_cast<std::size_t>(to.next - out);
+  release_unshared(static_cast<std::uint32_t>(written));
+  return written;
+}
+
 template <engine::Gate::Kind kind>
 [[gnu::always_inline]] inline std::size_t Queue::poll_as(Completion* out, std::size_t room) noexcept {
   if (!gate().enter_at_once<kind>()) [[unlikely]]
     return poll_slowly(out, room);
-  // Mostly nothing is left in the ring, and there is one device's queue.
-  if (only_ == nullptr || has_entries() || room == 0) [[unlikely]] {
+  // Mostly nothing is left in the ring, and there is one device's queue; else poll_only_ says that there is
+  // more to be looked at.
+  if (has_entries()) [[unlikely]] {
     gate().leave_as<kind>();
     return poll_slowly(out, room);
   }
-  counts_.add(Count::polls);
   const int count = poll_only_(only_, static_cast<int>(std::min(room, batch)), entries_.data());
-  std::size_t written = 0;
-  if (count > 0) {
-    counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-    Out to{out, out + room};
-    const ibv_wc* one = entries_.data();
-    const ibv_wc* const end = one + count;
-    do {
-      to = absorb_quickly(*one, to);
-    } while (++one != end);
-    written = static_cast<std::size_t>(to.next - out);
-    release_unshared(static_cast<std::uint32_t>(written));
+  counts_.add(Count::polls);
+  if (count <= 0) {
+    gate().leave_as<kind>();
+    if (count == 0 && room != 0) [[likely]]
+      return 0;
+    return poll_slowly(out, room);
+  }
+  counts_.add(Count::entries, static_cast<std::uint64_t>(count));
+  std::size_t written = 1;
+  if (count == 1 && absorb_quickly(entries_.front(), *out)) [[likely]] {
+    release_unshared(1);
+  } else {
+    written = deliver(static_cast<std::size_t>(count), out, room);
   }
   gate().leave_as<kind>();
   if (count == static_cast<int>(batch) && written < room) [[unlikely]]
@@ -236,7 +257,7 @@ std::size_t Queue::poll_any(Completion* out, std::size_t room) noexcept {
 void Queue::note_shape() noexcept {
   const bool plain = !inert_ && !rings_only_ && also_.empty() && device_queues_.size() == 1;
   only_ = plain ? device_queues_.front()->get() : nullptr;
-  poll_only_ = plain ? device_queues_.front()->poll_function() : nullptr;
+  poll_only_ = plain ? device_queues_.front()->poll_function() : &look_further;
 }
 
 // Takes the events that made the channel readable.
@@ -298,7 +319,7 @@ void Queue::forget_region(std::uint64_t token) noexcept {
 
 void Queue::enter_child() noexcept {
   inert_ = true;
-  only_ = nullptr;
+  note_shape();
   gate().reset();
   for (Endpoint* endpoint : members_) endpoint->enter_child();
   for (SharedReceives* shared : shared_) shared->enter_child();

@@ -107,7 +107,8 @@ class Queue : public engine::Queue {
   void note_shape() noexcept;
   std::size_t drive(Completion* out, std::size_t room) noexcept;
   [[gnu::noinline]] Out absorb(const ibv_wc& entry, Out out) noexcept;
-  [[nodiscard]] Out absorb_quickly(const ibv_wc& entry, Out out) noexcept;
+  [[nodiscard]] bool absorb_quickly(const ibv_wc& entry, Completion& to) noexcept;
+  [[gnu::noinline]] std::size_t deliver(std::size_t count, Completion* out, std::size_t room) noexcept;
   bool prepare_to_sleep() noexcept;
   void take_events() noexcept;
 
