@@ -258,7 +258,7 @@ std::vector<Counter> Context::counters() const {
   auto sums = counted_before_;
   for (Queue* queue : queues_) {
     const engine::HelperEntry entry(queue->gate());
-    const auto values = queue->counts().values();
+    const auto values = queue->all_counts().values();
     for (std::size_t i = 0; i < values.size(); ++i) sums[i] += values[i];
   }
   std::vector<Counter> counters;

@@ -75,6 +75,7 @@ Endpoint::~Endpoint() {
   silence_inside();
   release_pair();
   drop_records();
+  add_counts(group_.counts());
   group_.part(*this);
 }
 

@@ -27,6 +27,8 @@ namespace weft::verbs {
 
 class Context;
 class SharedReceives;
+template <engine::Gate::Kind kind>
+class EndpointAs;
 
 class Endpoint : public provider::Endpoint {
  public:
@@ -60,8 +62,8 @@ class Endpoint : public provider::Endpoint {
   [[nodiscard, gnu::always_inline]] bool sent_one(std::uint32_t serial, Completion& to) noexcept {
     const std::uint64_t head = sends_.head;
     const SendRecord& record = sends_[head];
-    if (record.last_serial != serial || !record.kind.signalled || record.kind.planned || !completes_here_ || care_)
-        [[unlikely]]
+    if (record.last_serial != serial || !record.kind.signalled || record.kind.planned || !completes_here_ ||
+        care_) [[unlikely]]
       return false;
     confirmed_ = serial;
     messages_confirmed_ += record.kind.message ? 1 : 0;
@@ -92,6 +94,11 @@ class Endpoint : public provider::Endpoint {
   void forget_region(std::uint64_t token) noexcept;
   void forget_key(std::uint64_t token) noexcept;
   // A queue of completions got a second group that fills it: posting has to look anew.
+  // What the endpoint counted by itself.
+  void add_counts(Counts& sums) const noexcept {
+    sums.add(Count::signals, signals_asked_);
+    sums.add(Count::single_posts, single_posts_);
+  }
   void forget_credit() noexcept { credit_ = receive_credit_ = 0; }
   [[nodiscard]] bool is_pair(const ibv_qp* pair) const noexcept { return pair_.get() == pair; }
   // The device or the port failed, or this pair did.
@@ -104,11 +111,12 @@ class Endpoint : public provider::Endpoint {
  protected:
   Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request);
   template <engine::Gate::Kind kind>
-  PostResult post_as(const WorkRequest* requests, std::size_t count) noexcept;
-  template <engine::Gate::Kind kind>
   PostResult post_receives_as(const ReceiveRequest* requests, std::size_t count) noexcept;
 
  private:
+  template <engine::Gate::Kind kind>
+  friend class EndpointAs;
+
   enum class State : std::uint8_t {
     preparing,  // not up yet
     up,
@@ -173,6 +181,8 @@ class Endpoint : public provider::Endpoint {
   std::size_t take_simple(const WorkRequest* requests, std::size_t count) noexcept;
   [[nodiscard]] bool choose_preset(const WorkRequest& request) noexcept;
   [[gnu::noinline]] void refused_one(int code) noexcept;
+  template <engine::Gate::Kind kind>
+  [[gnu::noinline]] PostResult post_inside(const WorkRequest& request) noexcept;
   [[gnu::noinline]] PostResult post_slowly(const WorkRequest* requests, std::size_t count) noexcept;
   PostResult post_any(const WorkRequest* requests, std::size_t count) noexcept;
   [[nodiscard]] std::uint64_t issued() const noexcept { return sends_.tail - held_; }
@@ -307,8 +317,10 @@ class Endpoint : public provider::Endpoint {
   SignalPlan signals_;
   // How many operations may leave at once, at least, before one has to be signalled. 0 unless up.
   std::uint32_t credit_ = 0;
-  std::uint64_t tag_ = 0;  // of all send-side requests, but for their number
-  SendPreset* preset_;     // of the last operation
+  std::uint64_t signals_asked_ = 0;  // by calls of one operation; counted here, where it costs less
+  std::uint64_t single_posts_ = 0;   // these calls
+  std::uint64_t tag_ = 0;            // of all send-side requests, but for their number
+  SendPreset* preset_;               // of the last operation
   ibv_send_wr* not_taken_ = nullptr;
   std::array<std::uint64_t, 4> simple_limits_{};  // lengths that leave with one work request, by operation
   std::uint64_t held_ = 0;                        // records at the tail that are not handed over whole

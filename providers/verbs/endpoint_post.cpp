@@ -364,9 +364,8 @@ std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count
 }
 
 void Endpoint::refused_one(int code) noexcept {
-  Counts& counts = group_.counts();
-  counts.take_back(Count::signals, keep_refused(&preset_->work, 1));
-  counts.take_back(Count::work_requests, 1);
+  signals_asked_ -= keep_refused(&preset_->work, 1);
+  group_.counts().take_back(Count::work_requests, 1);
   refused(code, "a request");
 }
 
@@ -374,59 +373,17 @@ PostResult Endpoint::refuse() const noexcept {
   return {state_ == State::preparing ? Status::again : Status::not_connected, 0};
 }
 
-// Not inlined, so that the rare ways out are plain jumps and need no registers saved.
-template <engine::Gate::Kind kind>
-[[gnu::noinline]] PostResult Endpoint::post_as(const WorkRequest* requests, std::size_t count) noexcept {
-  if (count != 1 || !gate_.enter_at_once<kind>()) [[unlikely]]
-    return post_slowly(requests, count);
-  const WorkRequest& request = *requests;
-  SendPreset& preset = *preset_;
-  const auto slowly = [&]() noexcept {
-    gate_.leave_as<kind>();
-    return post_slowly(requests, 1);
-  };
-  if (credit_ == 0 || !preset.suits(request)) [[unlikely]]
-    return slowly();
-  // All is read before anything is written: the compiler cannot know that the one is not the other.
-  const Segment& segment = request.segments.front();
-  const std::uint64_t context = request.context;
-  const std::uint64_t length = segment.length;
-  const std::uint64_t region = segment.region;
-  const std::uint64_t address = segment.offset - preset.first + preset.base;
-  const std::uint64_t remote = preset.remote_base + request.remote.offset;  // of no meaning for a send
-  if (preset.kind.signalled) {
-    if (!send_queue_.reserve_unshared()) [[unlikely]]
-      return slowly();
-    signals_.note_signal();
-    group_.counts().add(Count::signals);
-  } else {
-    if (!context_.service_is_near()) [[unlikely]]
-      return slowly();
-    signals_.note_quiet();
-  }
-  --credit_;
-  const std::uint32_t serial = ++serial_;
-  SendRecord& record = sends_.back();
-  ++sends_.tail;
-  record.context = context;
-  record.length = length;
-  record.region = region;
-  record.last_serial = serial;
-  record.kind = preset.kind;
-  preset.place.addr = address;
-  preset.place.length = static_cast<std::uint32_t>(length);
-  preset.work.wr.rdma.remote_addr = remote;
-  Tag::renumber(preset.work.wr_id, serial);
-  group_.counts().add(Count::single_posts);
-  if (const int code = post_chain(&preset.work, &not_taken_); code != 0) [[unlikely]]
-    refused_one(code);
-  gate_.leave_as<kind>();
-  return {Status::ok, 1};
-}
-
 PostResult Endpoint::post_slowly(const WorkRequest* requests, std::size_t count) noexcept {
   const engine::Entry entry(group_.gate());
   return post_any(requests, count);
+}
+
+// Inside the gate already.
+template <engine::Gate::Kind kind>
+PostResult Endpoint::post_inside(const WorkRequest& request) noexcept {
+  const PostResult result = post_any(&request, 1);
+  gate_.leave_as<kind>();
+  return result;
 }
 
 PostResult Endpoint::post_any(const WorkRequest* requests, std::size_t count) noexcept {
@@ -452,23 +409,60 @@ PostResult Endpoint::post_any(const WorkRequest* requests, std::size_t count) no
   return result;
 }
 
-namespace {
-
-// Posting for one kind of gate: single, or safe.
+// Posting for one kind of gate: single, or safe. The rare ways out of post are jumps into functions of their
+// own, so that the common way saves no registers.
 template <engine::Gate::Kind kind>
 class EndpointAs final : public Endpoint {
  public:
   EndpointAs(Context& context, Queue& group, const provider::EndpointRequest& request)
       : Endpoint(context, group, request) {}
   PostResult post(const WorkRequest* requests, std::size_t count) noexcept override {
-    return post_as<kind>(requests, count);
+    if (count != 1 || !gate_.enter_at_once<kind>()) [[unlikely]]
+      return post_slowly(requests, count);
+    const WorkRequest& request = *requests;
+    SendPreset& preset = *preset_;
+    if (credit_ == 0 || !preset.suits(request)) [[unlikely]]
+      return post_inside<kind>(request);
+    // All is read before anything is written: the compiler cannot know that the one is not the other.
+    const Segment& segment = request.segments.front();
+    const std::uint64_t context = request.context;
+    const std::uint64_t length = segment.length;
+    const std::uint64_t region = segment.region;
+    const std::uint64_t address = segment.offset - preset.first + preset.base;
+    const std::uint64_t remote = preset.remote_base + request.remote.offset;  // of no meaning for a send
+    if (preset.kind.signalled) {
+      if (!send_queue_.reserve_unshared()) [[unlikely]]
+        return post_inside<kind>(request);
+      signals_.note_signal();
+      ++signals_asked_;
+    } else {
+      if (!context_.service_is_near()) [[unlikely]]
+        return post_inside<kind>(request);
+      signals_.note_quiet();
+    }
+    --credit_;
+    const std::uint32_t serial = ++serial_;
+    SendRecord& record = sends_.back();
+    ++sends_.tail;
+    record.context = context;
+    record.length = length;
+    record.region = region;
+    record.last_serial = serial;
+    record.kind = preset.kind;
+    preset.place.addr = address;
+    preset.place.length = static_cast<std::uint32_t>(length);
+    preset.work.wr.rdma.remote_addr = remote;
+    Tag::renumber(preset.work.wr_id, serial);
+    ++single_posts_;
+    if (const int code = post_chain(&preset.work, &not_taken_); code != 0) [[unlikely]]
+      refused_one(code);
+    gate_.leave_as<kind>();
+    return {Status::ok, 1};
   }
   PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept override {
     return post_receives_as<kind>(requests, count);
   }
 };
-
-}  // namespace
 
 std::unique_ptr<Endpoint> Endpoint::make(Context& context, Queue& group,
                                          const provider::EndpointRequest& request) {

@@ -175,7 +175,8 @@ void Queue::drive_all() noexcept {
       if (count <= 0) break;
       read += static_cast<std::uint32_t>(count);
       counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-      for (int n = 0; n < count; ++n) static_cast<void>(absorb(entries[static_cast<std::size_t>(n)], to_the_ring));
+      for (int n = 0; n < count; ++n)
+        static_cast<void>(absorb(entries[static_cast<std::size_t>(n)], to_the_ring));
     }
   }
 }
@@ -204,16 +205,16 @@ template <engine::Gate::Kind kind>
   // Mostly nothing is left in the ring, and there is one device's queue; else poll_only_ says that there is
   // more to be looked at.
   if (has_entries()) [[unlikely]] {
-    gate().leave_as<kind>();
-    return poll_slowly(out, room);
+    counts_.add(Count::polls);
+    return poll_inside<kind>(out, room);
   }
   const int count = poll_only_(only_, static_cast<int>(std::min(room, batch)), entries_.data());
   counts_.add(Count::polls);
   if (count <= 0) {
+    if (count != 0 || room == 0) [[unlikely]]
+      return poll_inside<kind>(out, room);
     gate().leave_as<kind>();
-    if (count == 0 && room != 0) [[likely]]
-      return 0;
-    return poll_slowly(out, room);
+    return 0;
   }
   counts_.add(Count::entries, static_cast<std::uint64_t>(count));
   std::size_t written = 1;
@@ -222,10 +223,18 @@ template <engine::Gate::Kind kind>
   } else {
     written = deliver(static_cast<std::size_t>(count), out, room);
   }
-  gate().leave_as<kind>();
   if (count == static_cast<int>(batch) && written < room) [[unlikely]]
-    written += poll_slowly(out + written, room - written);  // there may be more
+    return written + poll_inside<kind>(out + written, room - written);  // there may be more
+  gate().leave_as<kind>();
   return written;
+}
+
+// Inside the gate already.
+template <engine::Gate::Kind kind>
+std::size_t Queue::poll_inside(Completion* out, std::size_t room) noexcept {
+  const std::size_t count = poll_any(out, room);
+  gate().leave_as<kind>();
+  return count;
 }
 
 std::size_t Queue::poll_slowly(Completion* out, std::size_t room) noexcept {
@@ -311,6 +320,12 @@ bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
   helped_ = false;
   gate().leave_helper();
   return true;
+}
+
+Counts Queue::all_counts() const noexcept {
+  Counts sums = counts_;
+  for (const Endpoint* endpoint : members_) endpoint->add_counts(sums);
+  return sums;
 }
 
 void Queue::forget_region(std::uint64_t token) noexcept {

@@ -44,7 +44,8 @@ class Queue : public engine::Queue {
   [[nodiscard]] Chain& chain() noexcept { return chain_; }
   [[nodiscard]] ReceiveChain& receive_chain() noexcept { return receive_chain_; }
   [[nodiscard]] Counts& counts() noexcept { return counts_; }
-  [[nodiscard]] const Counts& counts() const noexcept { return counts_; }
+  // With what its endpoints count themselves.
+  [[nodiscard]] Counts all_counts() const noexcept;
 
   // What a pair needs: a place in the table of tags, and room on one of the device's queues. Throws Error.
   struct Place {
@@ -101,6 +102,8 @@ class Queue : public engine::Queue {
   std::size_t poll_as(Completion* out, std::size_t room) noexcept;
 
  private:
+  template <engine::Gate::Kind kind>
+  [[gnu::noinline]] std::size_t poll_inside(Completion* out, std::size_t room) noexcept;
   [[gnu::noinline]] std::size_t poll_slowly(Completion* out, std::size_t room) noexcept;
   std::size_t poll_any(Completion* out, std::size_t room) noexcept;
   [[gnu::noinline]] void keep(const Completion& entry) noexcept { push(entry); }
