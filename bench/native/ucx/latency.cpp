@@ -22,8 +22,9 @@ class PingPong {
   // After both are connected: where the peer's writes go.
   void exchange(bool first) {
     if (!writes_) return;
+    const std::uint64_t expected = half_.arrived() + 1;
     if (first) half_.tell(memory_->description());
-    half_.await(half_.arrived() + 1);
+    half_.await(expected);
     target_.emplace(half_, half_.last());
     if (!first) half_.tell(memory_->description());
   }
@@ -64,8 +65,7 @@ class LatencyServer final : public ServerRole {
     game_.exchange(false);
   }
   void serve(std::uint64_t operations) override {
-    meet(game_.half(), false);
-    std::uint64_t arrivals = game_.half().arrived();
+    std::uint64_t arrivals = meet(game_.half(), false);
     for (std::uint64_t i = 0; i < operations; ++i) {
       game_.pong(++arrivals, i);
       game_.ping(i);
@@ -85,8 +85,7 @@ class LatencyClient final : public ClientRole {
   std::string fabric() const override { return game_.half().transports(); }
   Slice run(std::uint64_t operations) override {
     RoundTripClock clock(operations);
-    meet(game_.half(), true);
-    std::uint64_t arrivals = game_.half().arrived();
+    std::uint64_t arrivals = meet(game_.half(), true);
     clock.start();
     for (std::uint64_t i = 0; i < operations; ++i) {
       game_.ping(i);

@@ -24,8 +24,8 @@ class MemoryServer final : public ServerRole {
     half_.tell(memory_.description());
   }
   void serve(std::uint64_t operations) override {
-    meet(half_, false);
-    half_.await(half_.arrived() + 1);  // the client is done
+    const std::uint64_t before = meet(half_, false);
+    half_.await(before + 1);  // the client is done
     if (reads_) return;
     const std::uint64_t slots = slots_.slot_count();
     for (std::uint64_t number = operations - std::min(operations, slots); number < operations; ++number)
@@ -48,7 +48,7 @@ class MemoryClient final : public ClientRole {
         slots_(workload.size, window(workload)),
         memory_(half_, slots_.bytes()) {
     reach_peer(half_, address);
-    half_.await(1);
+    half_.await(2);  // the second message tells of its memory
     target_.emplace(half_, half_.last());
   }
   std::string fabric() const override { return half_.transports(); }

@@ -44,25 +44,32 @@ class Half : public Link {
   std::uint64_t arrived_ = 0;
 };
 
-/// The server tells its worker's address as text; the client's comes as its first message.
+/// The server tells its worker's address as text; the client's comes as its first message, and one in answer
+/// says that the server is connected.
 inline void accept_peer(Half& half) {
   half.await(1);
   half.connect(half.last());
+  const std::byte connected{};
+  half.tell({&connected, 1});
 }
 inline void reach_peer(Half& half, const std::string& address) {
   half.connect(from_text(address));
   half.tell(half.worker_address());
+  half.await(1);
 }
 
-/// Untimed round trips; each side has told and heard as many.
-inline void meet(Half& half, bool first) {
+/// Untimed round trips; each side has told and heard as many. Returns how many messages had arrived by then;
+/// what the peer sent since may be there already, since one step of UCX brings all that has come.
+inline std::uint64_t meet(Half& half, bool first) {
   const std::byte token{};
+  std::uint64_t heard = half.arrived();
   for (int round = 0; round < meeting_rounds; ++round) {
-    const std::uint64_t next = half.arrived() + 1;
-    if (!first) half.await(next);
+    ++heard;
+    if (!first) half.await(heard);
     half.tell({&token, 1});
-    if (first) half.await(next);
+    if (first) half.await(heard);
   }
+  return heard;
 }
 
 }  // namespace perf::ucx

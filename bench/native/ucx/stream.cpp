@@ -83,8 +83,7 @@ class StreamClient final : public ClientRole {
   std::string fabric() const override { return half_.transports(); }
 
   Slice run(std::uint64_t operations) override {
-    meet(half_, true);
-    const std::uint64_t before = half_.arrived();
+    const std::uint64_t before = meet(half_, true);
     half_.await(before + 1);  // it is ready
     const auto start = RoundTripClock::Clock::now();
     for (std::uint64_t number = 0; number < operations; number += per_send_) {
