@@ -10,6 +10,13 @@
 
 namespace weft::engine {
 
+namespace {
+
+// From here on nobody asks a fabric to take a message within the call.
+constexpr std::size_t small_message = 512;
+
+}  // namespace
+
 MessageEndpoint::MessageEndpoint(MessageContext& context, MessageQueue& queue,
                                  const provider::EndpointRequest& request)
     : Endpoint(context, queue, request), queue_(queue) {
@@ -56,7 +63,8 @@ bool MessageEndpoint::establish(const provider::PeerParameters& peer) {
 
 void MessageEndpoint::attach() noexcept {
   attached_ = true;
-  if (queue_.needs_doorbell()) queue_.awake_to_.push_back(this);  // has room for all
+  rings_ = rings_ || queue_.needs_doorbell();
+  if (rings_) queue_.awake_to_.push_back(this);  // has room for all
   if (can_pull()) announce_pulls();
   if (!say_up()) output_waits(true);
   deliver_kept();
@@ -108,13 +116,6 @@ void MessageEndpoint::give_back(SendBuffer& buffer) noexcept {
   --held_;
 }
 
-void MessageEndpoint::write_header(SendBuffer& buffer, message::Kind kind) noexcept {
-  wire::store(
-      buffer.bytes,
-      message::Header{peer_token_, peer_slot_ | static_cast<std::uint32_t>(kind) << message::slot_bits,
-                      sequence_out_});
-}
-
 MessageEndpoint::Submitted MessageEndpoint::send(SendBuffer& buffer, std::int32_t& native_code) noexcept {
   buffer.under_way = true;
   const Submitted how = submit(buffer, native_code);
@@ -123,8 +124,34 @@ MessageEndpoint::Submitted MessageEndpoint::send(SendBuffer& buffer, std::int32_
   return how;
 }
 
+inline MessageEndpoint::Submitted MessageEndpoint::send_small(const iovec& bytes,
+                                                              std::int32_t& native_code) noexcept {
+  const Submitted how = submit_small(next_header(message::Kind::data), bytes, native_code);
+  if (how != Submitted::done) return how;
+  ++sequence_out_;
+  ++data_out_;
+  said_up_ = true;
+  return how;
+}
+
+inline void MessageEndpoint::data_left(bool under_way) noexcept {
+  if (peer_asleep_) [[unlikely]]
+    ring();
+  queue_.message_left(told_asleep_, under_way);
+}
+
 std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcept {
   Counts& counts = queue_.counts();
+  if (count == 1 && held_ == 0 && peer_up_ && pieces->iov_len <= small_message) {
+    std::int32_t native_code = 0;
+    const Submitted how = send_small(*pieces, native_code);
+    if (how == Submitted::broken) return native_code < 0 ? native_code : -1;
+    if (how == Submitted::done) [[likely]] {
+      Counts::add(counts.transmissions);
+      data_left(false);
+      return static_cast<std::ptrdiff_t>(pieces->iov_len);
+    }
+  }
   Cursor from{pieces, count};
   std::ptrdiff_t taken = 0;
   bool under_way = false;
@@ -140,11 +167,7 @@ std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcep
     under_way = under_way || how == Submitted::under_way;
     taken = static_cast<std::ptrdiff_t>(from.taken);
   } while (from.count != 0);
-  if (taken != 0) {
-    if (peer_asleep_) [[unlikely]]
-      ring();
-    queue_.message_left(told_asleep_, under_way);
-  }
+  if (taken != 0) data_left(under_way);
   return taken;
 }
 
@@ -154,7 +177,7 @@ MessageEndpoint::Submitted MessageEndpoint::send_data(Cursor& from, std::int32_t
   if (!peer_up_ && sequence_out_ >= options.most_early) return Submitted::no_room;
   SendBuffer* const buffer = take_buffer();
   if (buffer == nullptr) return Submitted::no_room;
-  write_header(*buffer, message::Kind::data);
+  wire::store(buffer->bytes, next_header(message::Kind::data));
   std::byte* at = buffer->bytes + sizeof(message::Header);
   std::size_t room = queue_.buffers().size() - sizeof(message::Header);
   while (from.count != 0 && room != 0) {
@@ -187,7 +210,7 @@ void MessageEndpoint::ring() noexcept {
 
 void MessageEndpoint::rung() noexcept {
   const HelperEntry entry(queue_.gate());
-  if (!attached_) return;
+  if (!attached_ || !rings_) return;
   if (std::exchange(told_asleep_, false)) queue_.awake_to_.push_back(this);
   queue_.wake();
 }
@@ -197,7 +220,7 @@ bool MessageEndpoint::tell_asleep() noexcept {
   if (!said_up_) return false;
   SendBuffer* const buffer = take_buffer();
   if (buffer == nullptr) return false;
-  write_header(*buffer, message::Kind::asleep);
+  wire::store(buffer->bytes, next_header(message::Kind::asleep));
   wire::store(buffer->bytes + sizeof(message::Header), message::SleepNotice{data_in_});
   buffer->length = sizeof(message::Header) + sizeof(message::SleepNotice);
   std::int32_t native_code = 0;

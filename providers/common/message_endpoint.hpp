@@ -42,6 +42,13 @@ class MessageEndpoint : public Endpoint {
   virtual bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) = 0;
   // Gives the message to the fabric; with the gate held.
   [[nodiscard]] virtual Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept = 0;
+  // As submit, for a message of few bytes, from wherever they lie: the fabric takes them within the call, or
+  // answers no_room, and then they go by a buffer. With the gate held, and with no buffer of this endpoint
+  // under way, so that nothing is overtaken without bound.
+  [[nodiscard]] virtual Submitted submit_small(const message::Header& /*header*/, const iovec& /*bytes*/,
+                                               std::int32_t& /*native_code*/) noexcept {
+    return Submitted::no_room;
+  }
   // After the endpoint ended, with the gate held; buffers of it may still be under way.
   virtual void disconnect_fabric() noexcept {}
 
@@ -58,6 +65,8 @@ class MessageEndpoint : public Endpoint {
                                        std::int32_t& /*native_code*/) noexcept {
     return Submitted::broken;
   }
+  // From connect_fabric(): on this path nothing that a descriptor tells of wakes either side.
+  void ring_for_sleepers() noexcept { rings_ = true; }
 
   [[nodiscard]] MessageQueue& queue() noexcept { return queue_; }
 
@@ -106,7 +115,11 @@ class MessageEndpoint : public Endpoint {
   bool say_up() noexcept;
   [[nodiscard]] SendBuffer* take_buffer() noexcept;
   void give_back(SendBuffer& buffer) noexcept;
-  void write_header(SendBuffer& buffer, message::Kind kind) noexcept;
+  [[nodiscard]] message::Header next_header(message::Kind kind) const noexcept {
+    return {peer_token_, peer_slot_ | static_cast<std::uint32_t>(kind) << message::slot_bits, sequence_out_};
+  }
+  [[nodiscard]] Submitted send_small(const iovec& bytes, std::int32_t& native_code) noexcept;
+  void data_left(bool under_way) noexcept;
   [[nodiscard]] Submitted send_data(Cursor& from, std::int32_t& native_code) noexcept;
   [[nodiscard]] Submitted send(SendBuffer& buffer, std::int32_t& native_code) noexcept;
   void ring() noexcept;
@@ -123,6 +136,7 @@ class MessageEndpoint : public Endpoint {
   std::uint32_t held_ = 0;  // buffers under way
   bool seated_ = false;
   bool attached_ = false;
+  bool rings_ = false;      // who sleeps is rung for
   bool too_early_ = false;  // the peer sent more than it may before this side was up
   bool peer_up_ = false;
   bool said_up_ = false;

@@ -60,7 +60,7 @@ void MessageQueue::watch_fabric(int descriptor) {
 // The descriptors themselves and not this queue's set: sets in sets have a limited depth, and the fabric's
 // descriptor may be a set of sets already.
 void MessageQueue::watch_in(int set) noexcept {
-  if (needs_doorbell()) watch_input(set, doorbell_);
+  watch_input(set, doorbell_);
   for (const int descriptor : fabric_descriptors_) watch_input(set, descriptor);
 }
 
@@ -114,14 +114,21 @@ void MessageQueue::output_waits(MessageEndpoint& endpoint, bool waits) noexcept 
 }
 
 void MessageQueue::message_arrived(const std::byte* bytes, std::size_t length) noexcept {
+  constexpr std::size_t head = sizeof(message::Header);
+  if (length >= head) [[likely]] {
+    message_arrived(wire::load<message::Header>(bytes), bytes + head, length - head);
+  } else {
+    context_.message_counts().dropped.fetch_add(1, std::memory_order_relaxed);
+  }
+}
+
+void MessageQueue::message_arrived(const message::Header& header, const std::byte* payload,
+                                   std::size_t length) noexcept {
   Counts::add(counts().arrivals);
-  if (length >= sizeof(message::Header)) [[likely]] {
-    const auto header = wire::load<message::Header>(bytes);
-    const std::uint32_t seat = header.slot_and_kind & message::slot_mask;
-    if (seat < seats_.size() && seats_[seat].token == header.token && header.token != 0) [[likely]] {
-      seats_[seat].endpoint->take_message(header, bytes + sizeof header, length - sizeof header);
-      return;
-    }
+  const std::uint32_t seat = header.slot_and_kind & message::slot_mask;
+  if (seat < seats_.size() && seats_[seat].token == header.token && header.token != 0) [[likely]] {
+    seats_[seat].endpoint->take_message(header, payload, length);
+    return;
   }
   // Late, for one that has ended; or a stranger's.
   context_.message_counts().dropped.fetch_add(1, std::memory_order_relaxed);
@@ -245,8 +252,8 @@ bool MessageQueue::prepare_sleep() noexcept {
   bool ready = false;
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.
+    tell_asleep();
     if (needs_doorbell()) {
-      tell_asleep();
       ready = !move_on();
     } else {
       ready = arm_fabric();
@@ -254,7 +261,7 @@ bool MessageQueue::prepare_sleep() noexcept {
     }
   }
   // No descriptor tells when a fabric takes messages again, or when a peer comes up.
-  untold_ = needs_doorbell() && !awake_to_.empty();
+  untold_ = !awake_to_.empty();
   ready = ready && pulling_.empty();
   if ((!waiting_.empty() || !pulling_.empty() || untold_) && !stuck()) {
     set_stuck(true);
@@ -283,11 +290,12 @@ bool MessageQueue::drive_for_absent() noexcept {
 
 // Each peer that takes this side for awake hears that its next message needs a ring.
 void MessageQueue::tell_asleep() noexcept {
+  if (awake_to_.empty()) return;
   std::erase_if(awake_to_, [](MessageEndpoint* endpoint) { return endpoint->tell_asleep(); });
 }
 
 void MessageQueue::wake() noexcept {
-  if (!needs_doorbell() || rung_.exchange(true, std::memory_order_relaxed)) return;
+  if (rung_.exchange(true, std::memory_order_relaxed)) return;
   const std::uint64_t one = 1;
   static_cast<void>(!::write(doorbell_, &one, sizeof one));
 }

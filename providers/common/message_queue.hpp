@@ -58,7 +58,8 @@ class MessageQueue : public HelpedQueue {
   void pulls(MessageEndpoint& endpoint) noexcept;
   [[nodiscard]] SendBuffers& buffers() noexcept { return buffers_; }
   [[nodiscard]] MessageContext& message_context() noexcept { return context_; }
-  // The fabric wakes nobody: sleepers are rung for.
+  // The fabric wakes nobody: sleepers are rung for. Where it has a descriptor this may still be so for single
+  // endpoints (MessageEndpoint::ring_for_sleepers).
   [[nodiscard]] bool needs_doorbell() const noexcept {
     return fabric_descriptors_.empty() && !descriptors_follow_;
   }
@@ -86,6 +87,7 @@ class MessageQueue : public HelpedQueue {
   using HelpedQueue::leave_helper_alone;
   // From progress(). The bytes are the fabric's, and free again afterwards.
   void message_arrived(const std::byte* bytes, std::size_t length) noexcept;
+  void message_arrived(const message::Header& header, const std::byte* payload, std::size_t length) noexcept;
   void sent(SendBuffer& buffer) noexcept;
   // Ends the endpoint it belongs to, no other (ERR-2).
   void send_failed(SendBuffer& buffer, std::int32_t native_code, std::string_view text) noexcept;

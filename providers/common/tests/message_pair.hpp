@@ -24,6 +24,7 @@ struct FabricWeather {
   bool doorbell = false;           // no descriptor of its own
   bool pulls = false;              // the target can fetch payload
   double pulls_later = 0;          // share of fetches that end later
+  bool mute_paths = false;         // it has one, which tells nothing of what these endpoints' peers send
   std::uint64_t seed = 1;
 };
 
@@ -189,6 +190,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters&) override {
     if (blob.size() != sizeof peer_) throw Error(Status::protocol, "not an address of this fabric");
     std::memcpy(&peer_, blob.data(), sizeof peer_);
+    if (own_.weather().mute_paths) ring_for_sleepers();
     return true;
   }
   [[nodiscard]] Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept override {

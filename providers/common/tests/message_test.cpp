@@ -58,6 +58,7 @@ TEST(Messages, ORD_1_a_fabric_that_reorders_repeats_refuses_and_holds_back) {
                        .refuses = 0.3,
                        .later = 0.5,
                        .doorbell = false,
+                       .mute_paths = false,
                        .seed = seed};
     options.messages.buffers.size = 2000;
     MessagePair pair(options);
@@ -250,9 +251,9 @@ TEST(Messages, PRG_1_one_that_holds_all_it_may_leaves_the_others_their_share) {
   return ::poll(&entry, 1, 0) == 1;
 }
 
-TEST(Messages, PRG_3_who_sleeps_without_a_descriptor_of_the_fabric_is_rung_for) {
+void sleep_and_be_rung_for(const FabricWeather& weather) {
   MessageSide::Options options;
-  options.weather.doorbell = true;
+  options.weather = weather;
   MessagePair pair(options);
   pair.go_up();
   ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
@@ -277,6 +278,18 @@ TEST(Messages, PRG_3_who_sleeps_without_a_descriptor_of_the_fabric_is_rung_for) 
     pair.settle();
   }
   EXPECT_EQ(pair.a.ends[0].events.rings, before + 1);
+}
+
+TEST(Messages, PRG_3_who_sleeps_without_a_descriptor_of_the_fabric_is_rung_for) {
+  FabricWeather weather;
+  weather.doorbell = true;
+  sleep_and_be_rung_for(weather);
+}
+
+TEST(Messages, PRG_3_who_sleeps_on_a_descriptor_that_does_not_tell_of_its_peer_is_rung_for) {
+  FabricWeather weather;
+  weather.mute_paths = true;
+  sleep_and_be_rung_for(weather);
 }
 
 TEST(Messages, PRG_3_what_leaves_before_the_notice_is_seen_is_rung_for_as_well) {
