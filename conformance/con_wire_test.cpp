@@ -76,6 +76,7 @@ void say_goodbye(Caller& caller, weft::Endpoint& endpoint) {
 
 CONFORMANCE_TEST(CON, 1, addresses_and_scopes_work_over_a_wire, over_a_wire) {
   Peer peer = test.start_process_peer(echoes);
+  const Wire wire(peer);  // plugged in: a context may look for its interfaces once
   Caller caller(test);
   const std::string scope = std::string("%") + Wire::interface;
   struct Way {
@@ -108,6 +109,7 @@ CONFORMANCE_TEST(CON, 1, addresses_and_scopes_work_over_a_wire, over_a_wire) {
 
 CONFORMANCE_TEST(CON, 1, a_link_address_needs_its_scope_over_a_wire, over_a_wire) {
   Peer peer = test.start_process_peer([](Test&, Channel& control) { control.barrier(); });
+  const Wire wire(peer);
   Caller caller(test);
   // Without one nobody knows the way; with that of an interface that is not there, neither.
   for (const std::string& scope : {std::string(), std::string("%nosuch0")}) {

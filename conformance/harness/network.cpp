@@ -1,8 +1,11 @@
 #include "harness/network.hpp"
 
 #include <fcntl.h>
+#include <net/if.h>
 #include <sched.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -79,6 +82,17 @@ std::string losing(const std::string& address, bool lost) {
               : "ip neighbour del " + at;
 }
 
+// The kernel says a little later that a plugged-in wire carries; until then some libraries take the interface
+// for none.
+bool carries(const char* interface) {
+  const int any = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  ifreq request{};
+  std::strncpy(request.ifr_name, interface, sizeof request.ifr_name - 1);
+  const bool known = any >= 0 && ioctl(any, SIOCGIFFLAGS, &request) == 0;
+  if (any >= 0) close(any);
+  return known && (request.ifr_flags & IFF_RUNNING) != 0;
+}
+
 void write_to(const char* path, const std::string& text) {
   std::ofstream file(path);
   file << text;
@@ -138,6 +152,8 @@ void enter_network_as_peer(pid_t test) {
   look_at_the_new_network();
   run_at(test, "ip link set other netns " + std::to_string(getpid()) + " name " + Wire::interface);
   run(addresses(Wire::peer));
+  if (!eventually(10s, [] { return carries(Wire::interface); }))
+    throw std::runtime_error("the wire between the networks does not carry");
 }
 
 void set_hosts(const std::string& text) {
@@ -164,6 +180,7 @@ std::string obstacle_to_networks() {
 Wire::Wire(const Peer& peer) : peer_(peer.process()) {
   std::string error;
   const bool plugged_in = eventually(10s, [&] {
+    if (!carries(interface)) return false;
     try {
       run_at(peer_, std::string("ip link show up dev ") + interface + " | grep -q " + interface);
       return true;
