@@ -53,6 +53,8 @@ bool names(const std::vector<std::string>& list, const std::string& transport) {
 // keys carry no name of a transport here, unlike the variables (1.13).
 constexpr std::array settings{
     Setting{"posix", "MM_ERROR_HANDLING", "y", "UCX_MM_ERROR_HANDLING"},
+    // Small messages with weft's headers, too, fit in an element of the shared queue.
+    Setting{"posix", "MM_FIFO_ELEM_SIZE", "192", "UCX_MM_FIFO_ELEM_SIZE"},
     Setting{"tcp", "TX_SEG_SIZE", "72k", "UCX_TCP_TX_SEG_SIZE"},
     Setting{"tcp", "RX_SEG_SIZE", "144k", "UCX_TCP_RX_SEG_SIZE"},
     Setting{"tcp", "MAX_NUM_EPS", "inf", "UCX_TCP_MAX_NUM_EPS"},

@@ -34,6 +34,33 @@ void keep_hooks_off(provider::Host& host) {
   static_cast<void>(ucs_global_opts_set_value("MEM_EVENTS", "n"));
 }
 
+// Whether a peer could reach this interface: an address that holds on one link only is none to UCX, which
+// keeps no scopes.
+bool is_reachable(std::string_view interface, const ifaddrs* list) noexcept {
+  for (const ifaddrs* one = list; one != nullptr; one = one->ifa_next) {
+    if (one->ifa_addr == nullptr || interface != one->ifa_name) continue;
+    if (one->ifa_addr->sa_family == AF_INET) return true;
+    if (one->ifa_addr->sa_family != AF_INET6) continue;
+    sockaddr_in6 address{};
+    std::memcpy(&address, one->ifa_addr, sizeof address);
+    if (!IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr)) return true;
+  }
+  return false;
+}
+
+// Of the interfaces that UCX finds, those that are of use; empty when none is. They are named to UCX, since one
+// that comes meanwhile, or goes, would take every worker with it.
+std::string useful_interfaces(const std::vector<Transport>& found) {
+  ifaddrs* list = nullptr;
+  if (getifaddrs(&list) != 0) return {};
+  std::vector<std::string> useful;
+  for (const Transport& transport : found) {
+    if (transport.name == "tcp" && is_reachable(transport.device, list)) useful.push_back(transport.device);
+  }
+  freeifaddrs(list);
+  return join_list(useful, ",");
+}
+
 ConfigHandle configure(const std::string& transports, std::string_view device) {
   ucp_config_t* read = nullptr;
   if (const ucs_status_t code = ucp_config_read(nullptr, nullptr, &read); code != UCS_OK)
@@ -82,7 +109,12 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
   const bool over_network =
       !devices_of(found, "tcp").empty() && library.transports.find("tcp") != std::string::npos;
   if (!device.empty() && !over_network) device = {};
-  if (!device.empty()) library.devices = device;
+  std::string useful;
+  if (device.empty() && over_network && environment("UCX_NET_DEVICES").empty()) {
+    useful = useful_interfaces(found);
+    device = useful;
+  }
+  if (!device.empty() && library.transports == "tcp") library.devices = device;
 
   const SignalsBlocked blocked;
   const ConfigHandle config = configure(library.transports, device);

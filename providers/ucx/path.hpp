@@ -24,6 +24,7 @@ struct Path {
   ucp_ep_h endpoint = nullptr;
   std::vector<UcxEndpoint*> members;
   std::uint32_t under_way = 0;  // messages in UCX's hands
+  bool unwoken = false;         // UCX wakes neither side from the other
   bool ready = false;           // the peer's worker has answered: from here on sleepers have peace (PRG-4)
   // Without members although messages are under way: the peer's process is gone, or will take them soon.
   std::chrono::steady_clock::time_point deserted{};

@@ -25,10 +25,13 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   [[nodiscard]] std::vector<std::byte> fabric_blob(const provider::PathAddresses& path) override;
   bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) override;
   [[nodiscard]] Submitted submit(engine::SendBuffer& buffer, std::int32_t& native_code) noexcept override;
+  [[nodiscard]] Submitted submit_small(const engine::message::Header& header, const iovec& bytes,
+                                       std::int32_t& native_code) noexcept override;
   void disconnect_fabric() noexcept override;
 
  private:
   UcxQueue& queue_;
+  const bool shared_memory_;  // is among the lanes
   const bool same_host_only_;
   Path* path_ = nullptr;
 };

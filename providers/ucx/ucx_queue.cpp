@@ -78,23 +78,24 @@ std::vector<std::byte> UcxQueue::worker_address() const {
   return bytes;
 }
 
-Path& UcxQueue::join_path(std::span<const std::byte> address, UcxEndpoint& endpoint) {
+Path& UcxQueue::join_path(std::span<const std::byte> address, UcxEndpoint& endpoint, bool unwoken) {
   // What the worker knows of broken connections comes first.
   progress();
   const auto found = std::find_if(paths_.begin(), paths_.end(), [address](const auto& path) {
     return std::equal(address.begin(), address.end(), path->address.begin(), path->address.end());
   });
-  Path& path = found != paths_.end() ? **found : make_path(address);
+  Path& path = found != paths_.end() ? **found : make_path(address, unwoken);
   path.members.push_back(&endpoint);
   if (!path.ready) context_.request_service();  // wiring up takes a few rounds
   return path;
 }
 
-Path& UcxQueue::make_path(std::span<const std::byte> address) {
+Path& UcxQueue::make_path(std::span<const std::byte> address, bool unwoken) {
   if (const std::string obstacle = why_not(worker_address(), address); !obstacle.empty())
     throw Error(Status::protocol, obstacle);
   auto path = std::make_unique<Path>();
   path->queue = this;
+  path->unwoken = unwoken;
   path->address.assign(address.begin(), address.end());
   paths_.reserve(paths_.size() + 1);
   ucp_ep_params_t parameters{};
@@ -110,6 +111,7 @@ Path& UcxQueue::make_path(std::span<const std::byte> address) {
                                          ": ucp_ep_create failed: " + ucs_status_string(code));
   }
   paths_.push_back(std::move(path));
+  any_unwoken_ = any_unwoken_ || unwoken;
   await_peer(*paths_.back());
   return *paths_.back();
 }
@@ -165,13 +167,28 @@ ucs_status_ptr_t UcxQueue::send(Path& path, engine::SendBuffer& buffer) noexcept
   return request;
 }
 
-ucs_status_t UcxQueue::on_message(void* queue, const void* /*header*/, std::size_t /*header_length*/,
-                                  void* data, std::size_t length,
-                                  const ucp_am_recv_param_t* parameters) noexcept {
+ucs_status_t UcxQueue::send_small(const Path& path, const engine::message::Header& header,
+                                  const iovec& bytes) noexcept {
+  ucp_request_param_t parameters;  // filled as far as the mask says
+  parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
+  parameters.flags = UCP_AM_SEND_FLAG_EAGER;
+  return UCS_PTR_STATUS(ucp_am_send_nbx(path.endpoint, message_id, &header, sizeof header, bytes.iov_base,
+                                        bytes.iov_len, &parameters));
+}
+
+// A message comes with its header in front, or beside it when send_small() sent it.
+ucs_status_t UcxQueue::on_message(void* queue, const void* header, std::size_t header_length, void* data,
+                                  std::size_t length, const ucp_am_recv_param_t* parameters) noexcept {
   auto& self = *static_cast<UcxQueue*>(queue);
   // Ours all come whole; an announcement of something to be fetched is not from weft.
-  if ((parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) == 0 && !self.ending_)
-    self.message_arrived(static_cast<const std::byte*>(data), length);
+  if ((parameters->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) != 0 || self.ending_) return UCS_OK;
+  const auto* const bytes = static_cast<const std::byte*>(data);
+  if (header_length == sizeof(engine::message::Header)) [[likely]] {
+    self.message_arrived(engine::wire::load<engine::message::Header>(static_cast<const std::byte*>(header)),
+                         bytes, length);
+  } else {
+    self.message_arrived(bytes, length);
+  }
   return UCS_OK;
 }
 
@@ -199,15 +216,10 @@ void UcxQueue::on_failure(void* data, ucp_ep_h /*endpoint*/, ucs_status_t status
 }
 
 bool UcxQueue::progress() noexcept {
-  // A few rounds at most, so that the program gets its entries; one round takes at most 16 messages.
-  constexpr int most_rounds = 8;
-  bool any = false;
   if (in_child()) [[unlikely]]
     return false;  // the worker's connections are the parent's (MEM-7)
-  for (int i = 0; i < most_rounds; ++i) {
-    if (ucp_worker_progress(worker_) == 0) break;
-    any = true;
-  }
+  // One round, so that the program gets its entries soon; it takes up to 16 messages.
+  const bool any = ucp_worker_progress(worker_) != 0;
   if (any_broken_) [[unlikely]]
     drop_broken_paths();
   if (deserted_ != 0) [[unlikely]]
@@ -215,17 +227,22 @@ bool UcxQueue::progress() noexcept {
   return any;
 }
 
-// UCX wakes nobody when a peer's shared queue has room again. A peer that is awake makes room at once, so
-// looking on is worth it for a while; then the helper looks instead.
+bool UcxQueue::wires_up_unwoken() const noexcept {
+  return any_unwoken_ && std::any_of(paths_.begin(), paths_.end(), [](const auto& path) {
+           return path->unwoken && !path->ready && path->broken == UCS_OK;
+         });
+}
+
+// UCX wakes nobody when a peer's shared queue has room again, nor while two networks wire up. A peer that is
+// awake makes room at once, so looking on is worth it for a while; then the helper looks instead.
 bool UcxQueue::arm_fabric() noexcept {
   constexpr unsigned most_refusals = 2000;
   if (in_child()) return false;
-  if (in_ucx_hands_ != 0 && !tells_of_room_) {
-    if (++refusals_ < most_refusals) return false;
-    if (!stuck()) {
-      set_stuck(true);
-      context_.request_service();
-    }
+  const bool waits_for_room = in_ucx_hands_ != 0 && !tells_of_room_;
+  if (waits_for_room && ++refusals_ < most_refusals) return false;
+  if ((waits_for_room || wires_up_unwoken()) && !stuck()) {
+    set_stuck(true);
+    context_.request_service();
   }
   return ucp_worker_arm(worker_) == UCS_OK;
 }

@@ -26,10 +26,13 @@ class UcxQueue final : public engine::MessageQueue {
   [[nodiscard]] std::vector<std::byte> worker_address() const;
   // Joins the path to this worker; with the gate held. When it is not ready yet, UcxEndpoint::path_ready() or
   // path_lost() follows. Throws Error: unreachable, protocol.
-  Path& join_path(std::span<const std::byte> address, UcxEndpoint& endpoint);
+  Path& join_path(std::span<const std::byte> address, UcxEndpoint& endpoint, bool unwoken);
   void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
   // UCX took the message, and will tell of its buffer.
   [[nodiscard]] ucs_status_ptr_t send(Path& path, engine::SendBuffer& buffer) noexcept;
+  // UCX took the message whole within the call, or answers UCS_ERR_NO_RESOURCE.
+  [[nodiscard]] static ucs_status_t send_small(const Path& path, const engine::message::Header& header,
+                                               const iovec& bytes) noexcept;
 
  protected:
   bool progress() noexcept override;
@@ -42,7 +45,8 @@ class UcxQueue final : public engine::MessageQueue {
   static void on_ready(void* request, ucs_status_t status, void* path) noexcept;
   static void on_failure(void* path, ucp_ep_h endpoint, ucs_status_t status) noexcept;
 
-  Path& make_path(std::span<const std::byte> address);
+  Path& make_path(std::span<const std::byte> address, bool unwoken);
+  [[nodiscard]] bool wires_up_unwoken() const noexcept;
   void await_peer(Path& path) noexcept;
   void close_path(Path& path) noexcept;
   void drop_broken_paths() noexcept;
@@ -56,6 +60,7 @@ class UcxQueue final : public engine::MessageQueue {
   const bool tells_of_room_;        // UCX's descriptor, too
   std::uint32_t in_ucx_hands_ = 0;  // messages
   unsigned refusals_ = 0;           // to sleep since a message got room
+  bool any_unwoken_ = false;
   bool any_broken_ = false;
   bool ending_ = false;
 };

@@ -90,18 +90,22 @@ bool parse_transports(Reader& reader, std::span<const std::byte> device, std::ve
 }
 
 // A device of TCP is told by flags and family, then an IP address or, for loopback, the host's number, which
-// UCX only compares. Other devices name this host, and must name it as this side does.
+// UCX only compares. Other devices name a host and perhaps a namespace of it, which it compares too.
 [[nodiscard]] bool same_kind(const AddressEntry& own, const AddressEntry& peer) noexcept {
   constexpr std::size_t head = 2;
   constexpr std::size_t short_size = head + sizeof(in_addr);
   constexpr std::size_t long_size = head + sizeof(in6_addr);
+  constexpr std::size_t host_size = 8;
+  constexpr std::size_t namespace_size = 12;
   const std::size_t size = own.device.size();
   if (own.transport != peer.transport || own.interface.size() != peer.interface.size() ||
-      (own.capabilities & ~priority_mask) != (peer.capabilities & ~priority_mask) ||
-      size != peer.device.size()) {
+      (own.capabilities & ~priority_mask) != (peer.capabilities & ~priority_mask)) {
     return false;
   }
   if (own.device == peer.device) return true;
+  if (size == host_size || size == namespace_size)
+    return peer.device.size() == host_size || peer.device.size() == namespace_size;
+  if (size != peer.device.size()) return false;
   return (size == short_size || size == long_size) &&
          std::equal(own.device.begin(), own.device.begin() + head, peer.device.begin());
 }
@@ -141,10 +145,21 @@ std::string why_not(std::span<const std::byte> own, std::span<const std::byte> p
   for (const AddressEntry& entry : theirs.entries) {
     const bool known = std::any_of(ours.entries.begin(), ours.entries.end(),
                                    [&entry](const AddressEntry& one) { return same_kind(one, entry); });
-    if (!known)
-      return "the peer's address names a transport, a device or a host that this side does not know";
+    if (!known) return "the peer's address names a transport or a device that this side does not know";
   }
   return {};
+}
+
+bool elsewhere(std::span<const std::byte> own, std::span<const std::byte> peer) {
+  WorkerAddress ours;
+  WorkerAddress theirs;
+  if (!WorkerAddress::parse(own, ours) || !WorkerAddress::parse(peer, theirs)) return false;
+  const auto differs = [&ours](const AddressEntry& entry) {
+    return std::any_of(ours.entries.begin(), ours.entries.end(), [&entry](const AddressEntry& one) {
+      return one.transport == entry.transport && one.device != entry.device;
+    });
+  };
+  return std::any_of(theirs.entries.begin(), theirs.entries.end(), differs);
 }
 
 }  // namespace weft::ucx

@@ -33,4 +33,7 @@ struct WorkerAddress {
 // Why UCX must not see the address `peer`, given this side's own; empty when it may.
 [[nodiscard]] std::string why_not(std::span<const std::byte> own, std::span<const std::byte> peer);
 
+// Both are addresses of workers without a network, and shared memory does not reach from one to the other.
+[[nodiscard]] bool elsewhere(std::span<const std::byte> own, std::span<const std::byte> peer);
+
 }  // namespace weft::ucx
