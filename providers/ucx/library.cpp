@@ -48,8 +48,8 @@ bool is_reachable(std::string_view interface, const ifaddrs* list) noexcept {
   return false;
 }
 
-// Of the interfaces that UCX finds, those that are of use; empty when none is. They are named to UCX, since one
-// that comes meanwhile, or goes, would take every worker with it.
+// Of the interfaces that UCX finds, those that are of use; empty when none is. They are named to UCX, since
+// one that comes meanwhile, or goes, would take every worker with it.
 std::string useful_interfaces(const std::vector<Transport>& found) {
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return {};
