@@ -28,6 +28,7 @@ void fill(ibv_cq_ex* from, ibv_wc& entry) noexcept {
 
 int poll_extended(ibv_cq* queue, int room, ibv_wc* entries) noexcept {
   ibv_cq_ex* const extended = reinterpret_cast<ibv_cq_ex*>(queue);  // as ibv_cq_ex_to_cq has it
+  if (room == 0) return 0;  // one entry is current as soon as polling has started
   ibv_poll_cq_attr nothing{};
   if (const int code = ibv_start_poll(extended, &nothing); code != 0) return code == ENOENT ? 0 : -1;
   int count = 0;
