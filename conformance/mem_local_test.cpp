@@ -217,7 +217,7 @@ CONFORMANCE_TEST(MEM, 5, unsignalled_transfers_keep_a_region_only_while_they_las
   }
   Status status = source_region.deregister();
   CHECK(status == Status::ok || status == Status::busy) << weft::to_string(status);
-  CHECK(eventually(10s, [&] { return (status = source_region.deregister()) != Status::busy; }));
+  CHECK(eventually(5s, [&] { return (status = source_region.deregister()) != Status::busy; }));
   CHECK_EQ(status, Status::ok);
   source.protect(false);
   source.protect(true);

@@ -176,12 +176,19 @@ class Region final : public weft::decorator::MemoryRegion {
   Region(Behaviour& behaviour, const weft::RegistrationRequest& request)
       : behaviour_(behaviour), request_(request) {}
   Status deregister() noexcept override { return behaviour_.deregister(*this); }
+  void collect_users(std::vector<std::uint32_t>& endpoint_ids) override {
+    goes_by_force_ = true;
+    weft::decorator::MemoryRegion::collect_users(endpoint_ids);
+  }
+  // Its last handle is gone: the core asks whom to end for it.
+  [[nodiscard]] bool goes_by_force() const noexcept { return goes_by_force_; }
   [[nodiscard]] std::span<const std::byte> key() const noexcept override { return behaviour_.key(*this); }
   [[nodiscard]] const weft::RegistrationRequest& request() const noexcept { return request_; }
 
  private:
   Behaviour& behaviour_;
   const weft::RegistrationRequest request_;
+  std::atomic<bool> goes_by_force_{false};
 };
 
 // Looks at each entry on its way to the program.
