@@ -31,8 +31,8 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
       limits_(context.attributes().limits),
       sends_(std::clamp(request.send_depth, 1U, limits_.send_depth)),
       signals_(sends_.depth()),
-      preset_(presets_.data()),
       receives_(shared_ != nullptr ? 0 : std::clamp(request.receive_depth, 1U, limits_.receive_depth)) {
+  preset_ = presets_.data();
   sent_ = blank(Operation::send, Status::ok);
   received_ = blank(Operation::receive, Status::ok);
   limits_.send_depth = sends_.depth();

@@ -320,7 +320,7 @@ class Endpoint : public provider::Endpoint {
   std::uint64_t signals_asked_ = 0;  // by calls of one operation; counted here, where it costs less
   std::uint64_t single_posts_ = 0;   // these calls
   std::uint64_t tag_ = 0;            // of all send-side requests, but for their number
-  SendPreset* preset_;               // of the last operation
+  SendPreset* preset_ = nullptr;     // of the last operation
   ibv_send_wr* not_taken_ = nullptr;
   std::array<std::uint64_t, 4> simple_limits_{};  // lengths that leave with one work request, by operation
   std::uint64_t held_ = 0;                        // records at the tail that are not handed over whole
