@@ -138,7 +138,7 @@ void MessageQueue::sent(SendBuffer& buffer) noexcept {
   if (buffer.owner != nullptr) {
     buffer.owner->give_back(buffer);
   } else {
-    buffers_.give(buffer, 0);
+    buffers_.give_left_behind(buffer);
   }
 }
 

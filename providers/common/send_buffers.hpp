@@ -39,7 +39,9 @@ class SendBuffers {
   // std::bad_alloc, or what that throws.
   template <class RegisterRun>
   void add_share(const RegisterRun& register_run) {
-    const std::uint64_t wanted = shape_.spare + std::uint64_t{shape_.kept} * (shares_ + 1);
+    // Those left behind by endpoints that ended may never come back: a fabric can wait for ever for a peer
+    // that died.
+    const std::uint64_t wanted = shape_.spare + std::uint64_t{shape_.kept} * (shares_ + 1) + left_behind_;
     if (total_ < wanted) {
       const auto count =
           std::max<std::size_t>(static_cast<std::size_t>(wanted - total_), std::size_t{shape_.kept} * 8);
@@ -51,6 +53,7 @@ class SendBuffers {
   // `held` buffers of that endpoint are still under way.
   void drop_share(std::uint32_t held) noexcept {
     --shares_;
+    left_behind_ += held;
     kept_free_ -= shape_.kept - std::min(held, shape_.kept);
   }
 
@@ -65,14 +68,15 @@ class SendBuffers {
     --free_count_;
     return buffer;
   }
-  // `held`: by its owner, this one included; 0 when the owner has ended.
+  // `held`: by its owner, this one included.
   void give(SendBuffer& buffer, std::uint32_t held) noexcept {
-    if (held != 0 && held <= shape_.kept) ++kept_free_;
-    buffer.owner = nullptr;
-    buffer.under_way = false;
-    buffer.next = free_;
-    free_ = &buffer;
-    ++free_count_;
+    if (held <= shape_.kept) ++kept_free_;
+    put_in(buffer);
+  }
+  // Its owner has ended.
+  void give_left_behind(SendBuffer& buffer) noexcept {
+    --left_behind_;
+    put_in(buffer);
   }
 
   // Nothing tells those under way apart later: their owner is gone.
@@ -84,9 +88,18 @@ class SendBuffers {
     }
   }
   [[nodiscard]] std::uint32_t size() const noexcept { return shape_.size; }
+  [[nodiscard]] std::uint64_t free_count() const noexcept { return free_count_; }
   [[nodiscard]] std::uint64_t under_way() const noexcept { return total_ - free_count_; }
 
  private:
+  void put_in(SendBuffer& buffer) noexcept {
+    buffer.owner = nullptr;
+    buffer.under_way = false;
+    buffer.next = free_;
+    free_ = &buffer;
+    ++free_count_;
+  }
+
   struct FreeAligned {
     void operator()(std::byte* bytes) const noexcept { ::operator delete[](bytes, alignment); }
   };
@@ -109,7 +122,7 @@ class SendBuffers {
       SendBuffer& buffer = run.buffers[i];
       buffer.bytes = run.memory.get() + i * shape_.size;
       buffer.registration = registration;
-      give(buffer, 0);
+      put_in(buffer);
     }
     total_ += count;
     runs_.push_back(std::move(run));
@@ -122,6 +135,7 @@ class SendBuffers {
   std::uint64_t free_count_ = 0;
   std::uint64_t kept_free_ = 0;  // of the free ones, kept for endpoints that hold fewer than their share
   std::uint64_t shares_ = 0;
+  std::uint64_t left_behind_ = 0;  // under way, their owner gone
 };
 
 }  // namespace weft::engine

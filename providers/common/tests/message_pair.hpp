@@ -94,6 +94,7 @@ class FakeFabricQueue final : public MessageQueue {
   }
   [[nodiscard]] const FabricWeather& weather() const { return weather_; }
   [[nodiscard]] std::uint64_t buffers_under_way() { return buffers().under_way(); }
+  [[nodiscard]] std::uint64_t buffers_free() { return buffers().free_count(); }
 
   void fetch_later(const Fetch& fetch) { fetches_.push_back(fetch); }
   void forget_fetch(const FakeFabricEndpoint& endpoint) {

@@ -246,6 +246,40 @@ TEST(Messages, PRG_1_one_that_holds_all_it_may_leaves_the_others_their_share) {
   EXPECT_TRUE(pair.b.holds(0, 60'000, 1));
 }
 
+TEST(Messages, PRG_1_buffers_that_never_come_back_are_made_good_for_the_next_endpoint) {
+  MessageSide::Options options;
+  options.weather.later = 1;
+  options.messages.buffers = {.size = 1000, .kept = 2, .spare = 4, .most = 100};
+  options.endpoints = 6;
+  MessagePair pair(options);
+  pair.go_up();
+  pair.a.queue.gives_back = false;  // as towards peers that died
+  for (std::uint64_t i = 0; i < 6; ++i) {
+    static_cast<void>(pair.b.receive(0, 60'000, i, i));
+    pair.b.poll();
+    ASSERT_EQ(pair.a.post(Operation::send, 0, 6'000, 10, 0, i), Status::ok);
+    pair.a.ends[i].endpoint->end({});
+  }
+  const std::uint64_t stuck = pair.a.queue.buffers_under_way();
+  EXPECT_GE(stuck, 6U);
+  // Endpoints made since then find their share.
+  provider::EndpointRequest request;
+  request.id = 500;
+  request.send_queue = request.receive_queue = &pair.a.queue;
+  request.send_depth = request.receive_depth = 8;
+  request.max_inline = 64;
+  FakeEvents events;
+  request.events = &events;
+  {
+    FakeFabricEndpoint late(pair.a.context, pair.a.queue, request);
+    EXPECT_GE(pair.a.queue.buffers_free(), 6U);
+    late.end({});
+  }
+  pair.a.queue.gives_back = true;
+  pair.settle();
+  EXPECT_EQ(pair.a.queue.buffers_under_way(), 0U);
+}
+
 [[nodiscard]] bool readable(int descriptor) {
   pollfd entry{descriptor, POLLIN, 0};
   return ::poll(&entry, 1, 0) == 1;
