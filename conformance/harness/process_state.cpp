@@ -2,6 +2,13 @@
 
 #include <unistd.h>
 
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define WEFT_ALLOCATIONS_ARE_KNOWN
+#include <sanitizer/allocator_interface.h>
+#endif
+#endif
+
 #include <array>
 #include <cstdio>
 #include <ctime>
@@ -77,6 +84,14 @@ std::size_t resident_bytes(pid_t process) {
   std::size_t resident = 0;
   in >> total >> resident;
   return resident * static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+}
+
+std::size_t held_bytes() {
+#ifdef WEFT_ALLOCATIONS_ARE_KNOWN
+  return __sanitizer_get_current_allocated_bytes();
+#else
+  return resident_bytes();
+#endif
 }
 
 long long processor_time() {

@@ -17,6 +17,9 @@ struct Holdings {
 // One line per open descriptor, for the text of a failure.
 [[nodiscard]] std::string open_descriptors();
 [[nodiscard]] std::size_t resident_bytes(pid_t process = 0);
+// Memory of this process that is held: resident bytes, or under the address sanitizer, which keeps what is
+// freed for a while, the bytes that are allocated.
+[[nodiscard]] std::size_t held_bytes();
 // Processor time used so far by this process, in nanoseconds.
 [[nodiscard]] long long processor_time();
 
