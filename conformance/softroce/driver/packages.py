@@ -22,6 +22,11 @@ host_needs = [
     ("modprobe", "kmod", "loads the rdma_rxe module"),
     ("/etc/libibverbs.d/rxe.driver", "ibverbs-providers", "is the user-space driver of Soft-RoCE"),
 ]
+selftest_needs = [
+    ("ib_write_lat", "perftest", "moves data over RDMA"),
+    ("rping", "rdmacm-utils", "connects by addresses"),
+    ("ping", "iputils-ping", "sees what the wires lose"),
+]
 search_path = os.environ.get("PATH", "") + ":/usr/local/sbin:/usr/sbin:/sbin:/usr/bin:/bin"
 
 
