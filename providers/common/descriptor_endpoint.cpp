@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <cstdlib>
 #include <utility>
 
 #include "descriptor_context.hpp"
@@ -27,6 +28,8 @@ void DescriptorEndpoint::detach() noexcept {
   queue_.remove(*this);
   ::close(std::exchange(descriptor_, -1));
 }
+
+bool DescriptorEndpoint::receive_rest(std::ptrdiff_t /*length*/) noexcept { std::abort(); }
 
 void DescriptorEndpoint::close_in_child() noexcept {
   if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));

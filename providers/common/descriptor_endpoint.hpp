@@ -26,6 +26,9 @@ class DescriptorEndpoint : public Endpoint {
   // inbound() says where to, arrived() takes it; after a run of them settle(), and path_broken() when the
   // stream ended. True when anything came.
   [[nodiscard]] virtual bool receive_some() noexcept = 0;
+  // As receive_some, when the queue has put `length` bytes into the group's scratch buffer already; zero at
+  // the stream's end, -errno when receiving failed. Only asked of a context with a plain_receive().
+  [[nodiscard]] virtual bool receive_rest(std::ptrdiff_t length) noexcept;
 
   // In a forked child (MEM-7): closes what would keep the connection up. A transport that holds a descriptor
   // before take_descriptor() closes it as well, then calls this.
@@ -43,10 +46,10 @@ class DescriptorEndpoint : public Endpoint {
   void resume() noexcept { push_output(); }
 
   DescriptorQueue& queue_;
-  int descriptor_ = -1;
   bool waits_for_room_ = false;
   // Places in the queue's lists.
   std::uint32_t member_index_ = 0;
+  std::uint32_t seat_ = 0;
   bool listed_ = false;          // driven by the queue
   bool watched_ = false;         // in the queue's epoll set
   bool watched_output_ = false;  // there for output as well

@@ -11,9 +11,15 @@
 
 namespace weft::engine {
 
+namespace {
+
+constexpr std::uint64_t other_group = UINT64_MAX;  // in an epoll event, where a seat's number would be
+
+}  // namespace
+
 DescriptorQueue::DescriptorQueue(DescriptorContext& context, std::uint32_t capacity,
                                  provider::QueueEvents& events)
-    : HelpedQueue(context, capacity, events) {}
+    : HelpedQueue(context, capacity, events), plain_receive_(context.plain_receive()) {}
 
 DescriptorQueue::~DescriptorQueue() { leave_helper_alone(); }
 
@@ -21,6 +27,14 @@ void DescriptorQueue::add(DescriptorEndpoint& endpoint) noexcept {
   endpoint.member_index_ = static_cast<std::uint32_t>(endpoints_.size());
   endpoint.listed_ = true;
   endpoints_.push_back(&endpoint);
+  if (free_seats_.empty()) {
+    free_seats_.push_back(static_cast<std::uint32_t>(seats_.size()));
+    seats_.emplace_back();
+    free_seats_.reserve(seats_.size());  // removing allocates nothing
+  }
+  endpoint.seat_ = free_seats_.back();
+  free_seats_.pop_back();
+  seats_[endpoint.seat_] = {&endpoint, nullptr, endpoint.descriptor_, false};
   watch_all();
   for (DescriptorEndpoint* waiting : waiting_) watch_output(*waiting, true);  // no longer alone
 }
@@ -28,7 +42,8 @@ void DescriptorQueue::add(DescriptorEndpoint& endpoint) noexcept {
 void DescriptorQueue::remove(DescriptorEndpoint& endpoint) noexcept {
   if (!endpoint.listed_) return;
   endpoint.listed_ = false;
-  ++removed_;
+  seats_[endpoint.seat_] = {};
+  free_seats_.push_back(endpoint.seat_);
   const std::uint32_t index = endpoint.member_index_;
   endpoints_[index] = endpoints_.back();
   endpoints_[index]->member_index_ = index;
@@ -41,7 +56,7 @@ void DescriptorQueue::remove(DescriptorEndpoint& endpoint) noexcept {
 void DescriptorQueue::watch(DescriptorEndpoint& endpoint) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.ptr = &endpoint;
+  event.data.u64 = endpoint.seat_;
   endpoint.watched_output_ = false;
   endpoint.watched_ = epoll_ctl(epoll(), EPOLL_CTL_ADD, endpoint.descriptor_, &event) == 0;
   if (!endpoint.watched_) endpoint.path_broken(errno, "the descriptor cannot be watched by epoll");
@@ -74,7 +89,7 @@ void DescriptorQueue::watch_output(DescriptorEndpoint& endpoint, bool output) no
   endpoint.watched_output_ = output;
   epoll_event event{};
   event.events = output ? EPOLLIN | EPOLLOUT : EPOLLIN;
-  event.data.ptr = &endpoint;
+  event.data.u64 = endpoint.seat_;
   epoll_ctl(epoll(), EPOLL_CTL_MOD, endpoint.descriptor_, &event);
 }
 
@@ -95,14 +110,35 @@ void DescriptorQueue::output_waits(DescriptorEndpoint& endpoint, bool waits) noe
 void DescriptorQueue::watch_in(int set) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
-  event.data.ptr = nullptr;
+  event.data.u64 = other_group;
   epoll_ctl(set, EPOLL_CTL_ADD, epoll(), &event);
 }
 
-// Receives what is there; true when anything came. One that failed leaves the list, and waits for its end.
+// After receiving. An endpoint that failed leaves the list, and waits for its end.
+void DescriptorQueue::look_after_step(DescriptorEndpoint& endpoint, Seat& seat) noexcept {
+  if (!endpoint.moving()) {
+    remove(endpoint);
+    return;
+  }
+  seat.receive = endpoint.next_receive();
+  seat.takes_scratch = endpoint.takes_scratch();
+}
+
+// Receives what is there; true when anything came.
 bool DescriptorQueue::step(DescriptorEndpoint& endpoint) noexcept {
   const bool any = endpoint.moving() && endpoint.receive_some();
-  if (!endpoint.moving()) remove(endpoint);
+  look_after_step(endpoint, seats_[endpoint.seat_]);
+  return any;
+}
+
+// As step. While the kernel is asked for the message, the processor fetches what it will touch.
+bool DescriptorQueue::step_ready(Seat& seat) noexcept {
+  DescriptorEndpoint& endpoint = *seat.endpoint;
+  if (!seat.takes_scratch || plain_receive_ == nullptr) return step(endpoint);
+  __builtin_prefetch(seat.receive);
+  const std::ptrdiff_t length = plain_receive_(seat.descriptor, scratch(), scratch_size);
+  const bool any = endpoint.moving() && endpoint.receive_rest(length);
+  look_after_step(endpoint, seat);
   return any;
 }
 
@@ -139,21 +175,22 @@ bool DescriptorQueue::prepare_sleep() noexcept {
 
 void DescriptorQueue::drive_ready(int most_events) noexcept {
   std::array<epoll_event, 64> events;
-  const std::uint64_t removed_before = removed_;
   const int ready = epoll_wait(epoll(), events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
-    auto* endpoint = static_cast<DescriptorEndpoint*>(events[static_cast<std::size_t>(i)].data.ptr);
-    if (endpoint == nullptr) continue;  // a group this queue drives as well
-    __builtin_prefetch(&endpoint->descriptor_);
+    const epoll_event event = events[static_cast<std::size_t>(i)];
+    if (event.data.u64 == other_group) continue;  // this queue drives it as well
+    Seat& seat = seats_[event.data.u64];
+    DescriptorEndpoint* const endpoint = seat.endpoint;
+    if (endpoint == nullptr) continue;  // ended meanwhile, in this round
     endpoint->prefetch();
-    if (removed_ != removed_before && !endpoint->listed_) continue;  // ended meanwhile, in this round
-    const std::uint32_t what = events[static_cast<std::size_t>(i)].events;
-    if ((what & EPOLLOUT) != 0) endpoint->resume();
-    if (removed_ != removed_before && !endpoint->listed_) continue;
-    endpoint->prefetch_receive();
-    if ((what & ~static_cast<std::uint32_t>(EPOLLOUT)) != 0 && step(*endpoint)) {
+    if ((event.events & EPOLLOUT) != 0) {
+      endpoint->resume();
+      if (seat.endpoint != endpoint) continue;
+    }
+    if ((event.events & ~static_cast<std::uint32_t>(EPOLLOUT)) == 0) continue;
+    if (step_ready(seat)) {
       in_a_row_ = endpoint == hot_ ? in_a_row_ + 1 : 1;
-      hot_ = endpoint->listed_ ? endpoint : nullptr;
+      hot_ = seat.endpoint;  // null when it ended
     }
   }
 }

@@ -34,7 +34,16 @@ class DescriptorQueue final : public HelpedQueue {
   void drive(bool somebody_sleeps) noexcept override;
   [[nodiscard]] bool prepare_sleep() noexcept override;
   void watch_in(int epoll) noexcept override;
+  // What a ready endpoint needs at first, apart from it and close together.
+  struct Seat {
+    DescriptorEndpoint* endpoint = nullptr;  // null: free
+    const ReceiveRecord* receive = nullptr;  // for the next message
+    int descriptor = -1;
+    bool takes_scratch = false;  // the endpoint, whatever comes
+  };
+  void look_after_step(DescriptorEndpoint& endpoint, Seat& seat) noexcept;
   bool step(DescriptorEndpoint& endpoint) noexcept;
+  bool step_ready(Seat& seat) noexcept;
   void drive_ready(int most_events) noexcept;
   void watch(DescriptorEndpoint& endpoint) noexcept;
   void unwatch(DescriptorEndpoint& endpoint) noexcept;
@@ -42,8 +51,11 @@ class DescriptorQueue final : public HelpedQueue {
   void watch_all() noexcept;
   void watch_output(DescriptorEndpoint& endpoint, bool output) noexcept;
 
+  // See DescriptorContext::plain_receive.
+  std::ptrdiff_t (*const plain_receive_)(int, std::byte*, std::size_t) noexcept;
   std::vector<DescriptorEndpoint*> endpoints_;
-  std::uint64_t removed_ = 0;                 // endpoints, ever
+  std::vector<Seat> seats_;  // by the number in an epoll event
+  std::vector<std::uint32_t> free_seats_;
   std::vector<DescriptorEndpoint*> waiting_;  // for room in their sockets
   DescriptorEndpoint* hot_ = nullptr;         // where data came last
   unsigned spins_ = 0;                        // polls since somebody wanted to sleep

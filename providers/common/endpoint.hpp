@@ -14,12 +14,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <new>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
 
 #include "credit.hpp"
+#include "endpoint_memory.hpp"
 #include "engine_blob.hpp"
 #include "group.hpp"
 #include "offers.hpp"
@@ -35,12 +37,19 @@ namespace weft::engine {
 class Context;
 class SharedReceives;
 
-class Endpoint : public provider::Endpoint {
+// On a cache line's boundary, so that what a small message touches is as few lines as can be.
+class alignas(64) Endpoint : public provider::Endpoint {
  public:
   Endpoint(Context& context, Group& group, const provider::EndpointRequest& request);
   ~Endpoint() override;
   Endpoint(const Endpoint&) = delete;
   Endpoint& operator=(const Endpoint&) = delete;
+  static void* operator new(std::size_t bytes, std::align_val_t /*line*/) {
+    return EndpointMemory::take(bytes);
+  }
+  static void operator delete(void* memory, std::size_t bytes, std::align_val_t /*line*/) noexcept {
+    EndpointMemory::give(memory, bytes);
+  }
 
   // ---- provider::Endpoint
   // ------------------------------------------------------------------------------------------
@@ -115,12 +124,12 @@ class Endpoint : public provider::Endpoint {
     const auto* const begin = reinterpret_cast<const std::byte*>(this);
     for (std::size_t i = 0; i < lines; ++i) __builtin_prefetch(begin + i * line);
   }
-  void prefetch_receive() const noexcept {
-    if (receives_.empty()) return;
-    const auto* const record = reinterpret_cast<const std::byte*>(&receives_[receives_.head]);
-    __builtin_prefetch(record);
-    __builtin_prefetch(record + sizeof(ReceiveRecord) - 1);
-  }
+  // Where the next message's receive is or will be recorded.
+  [[nodiscard]] const ReceiveRecord* next_receive() const noexcept { return &receives_[receives_.head]; }
+  // Whatever comes next is to be put into the group's scratch buffer, all of it (inbound()).
+  [[nodiscard]] bool takes_scratch() const noexcept { return frame_left_ == 0 && !large_payloads_; }
+  // As arrived, for bytes put there without asking inbound().
+  bool arrived_in_scratch(std::size_t length) noexcept { return consume(group_.scratch(), length); }
   [[nodiscard]] bool moving() const noexcept { return state_ == State::up || state_ == State::closing; }
   // The stream ended or failed; `native_code` is the transport's.
   void path_broken(std::int32_t native_code, std::string_view text) noexcept;
@@ -375,6 +384,12 @@ class Endpoint : public provider::Endpoint {
   const std::uint32_t copy_below_;
   const std::uint32_t inline_limit_;
   const std::uint32_t id_;
+
+ protected:
+  // For a transport that has one: kept here because each transmission needs it.
+  int descriptor_ = -1;
+
+ private:
   const std::uint64_t user_value_;
   State state_ = State::preparing;
   Transfer::Kind arriving_ = Transfer::Kind::none;  // what operation_ is
@@ -391,6 +406,7 @@ class Endpoint : public provider::Endpoint {
   std::uint32_t frame_left_ = 0;  // payload bytes of the current frame still to come
   std::size_t direct_ = 0;        // bytes of the first inbound place, when that is the program's memory
   std::size_t partial_length_ = 0;
+  Transfer* open_ = nullptr;  // whose payload the current frame carries
   Ring<SendRecord> sends_;
   Ring<ReceiveRecord> receives_;
   std::uint64_t framing_ = 0;        // position of the record being framed
@@ -434,7 +450,6 @@ class Endpoint : public provider::Endpoint {
   Transfer operation_;
   Transfer answer_in_;
   bool answer_arriving_ = false;
-  Transfer* open_ = nullptr;  // whose payload the current frame carries
 
   std::unique_ptr<Offers> offers_;  // null: payload always travels in the stream
 

@@ -6,8 +6,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <vector>
 
+#include "endpoint_memory.hpp"
 #include "weft/work_request.hpp"
 
 namespace weft::engine {
@@ -75,7 +77,8 @@ struct SendRecord {
   }
 };
 
-struct ReceiveRecord {
+// A cache line each: with many endpoints it is cold whenever a message comes.
+struct alignas(64) ReceiveRecord {
   std::uint64_t context = 0;
   std::uint64_t capacity = 0;  // bytes
   Piece piece;
@@ -91,10 +94,16 @@ struct ReceiveRecord {
 template <class Record>
 class Ring {
  public:
-  explicit Ring(std::uint32_t depth)
-      : records_(depth == 0 ? nullptr : std::make_unique<Record[]>(std::bit_ceil(depth))),
-        mask_(depth == 0 ? 0 : std::bit_ceil(depth) - 1),
-        depth_(depth) {}
+  explicit Ring(std::uint32_t depth) : mask_(depth == 0 ? 0 : std::bit_ceil(depth) - 1), depth_(depth) {
+    if (depth == 0) return;
+    records_ = static_cast<Record*>(EndpointMemory::take(places() * sizeof(Record)));
+    std::uninitialized_default_construct_n(records_, places());
+  }
+  ~Ring() {
+    if (records_ != nullptr) EndpointMemory::give(records_, places() * sizeof(Record));
+  }
+  Ring(const Ring&) = delete;
+  Ring& operator=(const Ring&) = delete;
 
   [[nodiscard]] bool full() const noexcept { return tail - head >= depth_; }
   [[nodiscard]] bool empty() const noexcept { return head == tail; }
@@ -114,7 +123,10 @@ class Ring {
   std::uint64_t tail = 0;
 
  private:
-  std::unique_ptr<Record[]> records_;
+  static_assert(std::is_trivially_destructible_v<Record>);
+  [[nodiscard]] std::size_t places() const noexcept { return std::size_t{mask_} + 1; }
+
+  Record* records_ = nullptr;
   std::uint64_t mask_;
   std::uint32_t depth_;
 };

@@ -1,5 +1,9 @@
 #include "tcp_context.hpp"
 
+#include <sys/socket.h>
+
+#include <cerrno>
+
 #include "tcp_endpoint.hpp"
 
 namespace weft::tcp {
@@ -15,6 +19,11 @@ TcpContext::TcpContext(provider::Host& host, const provider::OpenRequest& reques
   attributes_.trust_text =
       "Nothing is encrypted, and peers are not authenticated: whoever can reach the port can connect "
       "and be accepted. A peer reaches only what it was given keys for.";
+}
+
+std::ptrdiff_t TcpContext::receive_plainly(int descriptor, std::byte* place, std::size_t length) noexcept {
+  const ssize_t received = ::recv(descriptor, place, length, MSG_DONTWAIT);
+  return received >= 0 ? received : -errno;
 }
 
 std::unique_ptr<provider::Endpoint> TcpContext::prepare_endpoint(const provider::EndpointRequest& request) {

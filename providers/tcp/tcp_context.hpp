@@ -14,10 +14,13 @@ class TcpContext final : public engine::DescriptorContext {
   [[nodiscard]] ProtocolRange protocol() const noexcept override {
     return {engine::wire::version, engine::wire::version};
   }
+  [[nodiscard]] PlainReceive plain_receive() const noexcept override { return &receive_plainly; }
   [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(
       const provider::EndpointRequest& request) override;
 
  private:
+  static std::ptrdiff_t receive_plainly(int descriptor, std::byte* place, std::size_t length) noexcept;
+
   Attributes attributes_;
 };
 

@@ -17,9 +17,14 @@ class TcpEndpoint final : public engine::DescriptorEndpoint {
  protected:
   [[nodiscard]] int take_descriptor() noexcept override;
   [[nodiscard]] bool receive_some() noexcept override;
+  [[nodiscard]] bool receive_rest(std::ptrdiff_t length) noexcept override;
   std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept override;
 
  private:
+  [[nodiscard]] std::ptrdiff_t receive_once(std::size_t& wanted) noexcept;
+  [[nodiscard]] bool receive_run(bool any) noexcept;
+  [[nodiscard]] bool judge(std::ptrdiff_t length, bool any) noexcept;
+
   int connection_ = -1;  // the core's until the endpoint goes up
 };
 
