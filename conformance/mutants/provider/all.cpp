@@ -13,6 +13,15 @@ const std::vector<Mutant>& all_mutants() {
     add_progress_and_the_rest(*list);
     add_core(*list);
     add_from_the_contract(*list);
+    add_contract_posting(*list);
+    add_contract_messages(*list);
+    add_contract_operations(*list);
+    add_contract_limits(*list);
+    add_contract_order(*list);
+    add_contract_completions(*list);
+    add_contract_buffers(*list);
+    add_contract_sharing(*list);
+    add_contract_threads(*list);
     return list;
   }();
   return *mutants;

@@ -48,6 +48,7 @@ PostResult Behaviour::post_shared(Receives& receives, const ReceiveRequest* requ
 void Behaviour::set_low_water(Receives& receives, std::uint32_t mark) {
   receives.inner().set_low_water(mark);
 }
+weft::AtomicScope Behaviour::atomic_scope(const Region& region) { return region.inner().atomic_scope(); }
 Status Behaviour::deregister(Region& region) { return region.inner().deregister(); }
 std::span<const std::byte> Behaviour::key(const Region& region) { return region.inner().key(); }
 

@@ -64,6 +64,7 @@ class Behaviour {
   virtual weft::Limits limits(const Endpoint& endpoint, weft::Limits limits);
   virtual provider::Endpoint::Imported import_key(Endpoint& endpoint, std::span<const std::byte> key);
   virtual void prepared(const provider::EndpointRequest& /*request*/) {}
+  virtual void establishing(Endpoint& /*endpoint*/, const provider::PeerParameters& /*peer*/) {}
   virtual void go_up(Endpoint& endpoint);
   virtual void drain(Endpoint& endpoint);
   virtual void end(Endpoint& endpoint, const provider::EndOrder& order);
@@ -74,6 +75,8 @@ class Behaviour {
   virtual void set_low_water(Receives& receives, std::uint32_t mark);
 
   virtual void registering(weft::RegistrationRequest& /*request*/) {}
+  virtual void registered(Region& /*region*/) {}
+  virtual weft::AtomicScope atomic_scope(const Region& region);
   virtual Status deregister(Region& region);
   virtual std::span<const std::byte> key(const Region& region);
 
@@ -132,6 +135,10 @@ class Endpoint final : public weft::decorator::Endpoint {
   [[nodiscard]] Imported import_key(std::span<const std::byte> key) override {
     return behaviour_.import_key(*this, key);
   }
+  bool establish(const provider::PeerParameters& peer) override {
+    behaviour_.establishing(*this, peer);
+    return inner().establish(peer);
+  }
   void go_up() noexcept override {
     up_ = true;
     behaviour_.go_up(*this);
@@ -175,6 +182,13 @@ class Region final : public weft::decorator::MemoryRegion {
  public:
   Region(Behaviour& behaviour, const weft::RegistrationRequest& request)
       : behaviour_(behaviour), request_(request) {}
+  void wrap(std::unique_ptr<provider::MemoryRegion> inner) override {
+    weft::decorator::MemoryRegion::wrap(std::move(inner));
+    behaviour_.registered(*this);
+  }
+  [[nodiscard]] weft::AtomicScope atomic_scope() const noexcept override {
+    return behaviour_.atomic_scope(*this);
+  }
   Status deregister() noexcept override { return behaviour_.deregister(*this); }
   void collect_users(std::vector<std::uint32_t>& endpoint_ids) override {
     goes_by_force_ = true;

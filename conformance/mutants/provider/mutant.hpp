@@ -44,6 +44,15 @@ void add_memory(std::vector<Mutant>& mutants);
 void add_progress_and_the_rest(std::vector<Mutant>& mutants);
 void add_core(std::vector<Mutant>& mutants);
 void add_from_the_contract(std::vector<Mutant>& mutants);
+void add_contract_posting(std::vector<Mutant>& mutants);
+void add_contract_messages(std::vector<Mutant>& mutants);
+void add_contract_operations(std::vector<Mutant>& mutants);
+void add_contract_limits(std::vector<Mutant>& mutants);
+void add_contract_order(std::vector<Mutant>& mutants);
+void add_contract_completions(std::vector<Mutant>& mutants);
+void add_contract_buffers(std::vector<Mutant>& mutants);
+void add_contract_sharing(std::vector<Mutant>& mutants);
+void add_contract_threads(std::vector<Mutant>& mutants);
 
 // For the tables.
 [[nodiscard]] inline auto entry(OnEntry::Edit edit) {
