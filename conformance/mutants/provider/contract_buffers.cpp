@@ -122,40 +122,25 @@ class AtomicsAreRepeatedAtTheEnd final : public Disguise {
   void open(provider::Context& /*inner*/, const provider::OpenRequest& request) override {
     is_single_ = request.thread_mode == weft::ThreadMode::single;
   }
-  void destroyed(Endpoint& endpoint) override {
-    {
-      const std::lock_guard lock(mutex_);
-      atomics_.erase(endpoint.id());
-    }
-    Disguise::destroyed(endpoint);
-  }
   void end(Endpoint& endpoint, const provider::EndOrder& order) override {
     {
       const std::lock_guard lock(mutex_);
-      for (const auto& [request, segment] : atomics_[endpoint.id()]) {
-        if (is_single_ || !strikes()) break;
-        WorkRequest again = request;
-        again.flags |= Flags::unsignalled;
-        again.segments = {&segment, 1};
-        (void)endpoint.inner().post(&again, 1);
+      for (const Posted& posted : under_way(endpoint)) {
+        if (is_single_ || posted.told.operation != Operation::fetch_add || !strikes()) continue;
+        WorkRequest request;
+        request.operation = Operation::fetch_add;
+        request.flags = Flags::unsignalled;
+        request.segments = {&posted.first, 1};
+        request.remote = posted.remote;
+        request.operand = posted.operand;
+        (void)endpoint.inner().post(&request, 1);
       }
     }
     Disguise::end(endpoint, order);
   }
 
- protected:
-  void change(Endpoint& endpoint, WorkRequest& request) override {
-    if (request.operation == Operation::fetch_add && is_signalled(request) && request.segments.size() == 1)
-      atomics_[endpoint.id()].emplace_back(request, request.segments[0]);
-  }
-  void done(const Posted& posted, Completion& entry) override {
-    auto& list = atomics_[entry.endpoint_id];
-    if (posted.told.operation == Operation::fetch_add && !list.empty()) list.pop_front();
-  }
-
  private:
   bool is_single_ = false;
-  std::map<std::uint32_t, std::deque<std::pair<WorkRequest, Segment>>> atomics_;
 };
 
 }  // namespace

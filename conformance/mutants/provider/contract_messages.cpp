@@ -91,10 +91,13 @@ class StatesNoWindow final : public Behaviour {
 class WithEarlyMessages : public KnowsItsPeer {
  protected:
   void change(Endpoint& endpoint, WorkRequest& request) final {
-    const bool immediate = request.operation == Operation::write_with_immediate;
-    if (request.operation != Operation::send && !immediate) return;
-    if (comes_early(endpoint)) early(endpoint, request);
-    count_message(endpoint);
+    if (is_message(request) && comes_early(endpoint)) early(endpoint, request);
+  }
+  void accepted(Endpoint& endpoint, const WorkRequest& as_posted) final {
+    if (is_message(as_posted)) count_message(endpoint);
+  }
+  [[nodiscard]] static bool is_message(const WorkRequest& request) {
+    return request.operation == Operation::send || request.operation == Operation::write_with_immediate;
   }
   virtual void early(Endpoint& endpoint, WorkRequest& request) = 0;
 };

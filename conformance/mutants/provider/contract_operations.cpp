@@ -32,26 +32,18 @@ class AddsInTwoSteps final : public Disguise {
     {
       const std::lock_guard lock(mutex_);
       endpoints_.erase(endpoint.id());
-      targets_.erase(endpoint.id());
     }
     Disguise::destroyed(endpoint);
   }
 
  protected:
-  void change(Endpoint& endpoint, WorkRequest& request) override {
-    if (request.operation != Operation::fetch_add || !is_signalled(request) ||
-        request.remote.offset % sizeof(std::uint64_t) != 0 || !strikes())
-      return;
-    request.operation = Operation::read;
-    targets_[endpoint.id()].push_back(request.remote);
+  void change(Endpoint& /*endpoint*/, WorkRequest& request) override {
+    if (request.operation == Operation::fetch_add && is_signalled(request) && strikes())
+      request.operation = Operation::read;
   }
   void done(const Posted& posted, Completion& entry) override {
-    auto& list = targets_[entry.endpoint_id];
-    if (posted.told.operation != Operation::fetch_add || list.empty()) return;
-    const weft::RemoteSegment target = list.front();
-    list.pop_front();
     const auto found = endpoints_.find(entry.endpoint_id);
-    if (found == endpoints_.end()) return;
+    if (posted.told.operation != Operation::fetch_add || found == endpoints_.end()) return;
     std::uint64_t sum = 0;
     with_value(posted.first, [&](std::uint64_t& value) { sum = value + posted.operand; });
     const Segment source = Segment::inline_bytes(&sum, sizeof(sum));
@@ -59,13 +51,12 @@ class AddsInTwoSteps final : public Disguise {
     write.operation = Operation::write;
     write.flags = Flags::unsignalled | Flags::inline_data;
     write.segments = {&source, 1};
-    write.remote = target;
+    write.remote = posted.remote;
     (void)found->second->inner().post(&write, 1);
   }
 
  private:
   std::map<std::uint32_t, Endpoint*> endpoints_;
-  std::map<std::uint32_t, std::deque<weft::RemoteSegment>> targets_;
 };
 
 // OPS-5: "addresses not a multiple of 8 are `invalid_argument`".

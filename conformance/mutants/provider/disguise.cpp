@@ -46,6 +46,7 @@ Disguise::Posted Disguise::posted(const Endpoint& endpoint, const WorkRequest& r
   Posted posted;
   posted.told = endpoint.completion_of(request);
   if (!request.segments.empty()) posted.first = request.segments[0];
+  posted.remote = request.remote;
   posted.operand = request.operand;
   posted.compare = request.compare;
   return posted;
@@ -68,6 +69,7 @@ PostResult Disguise::post(Endpoint& endpoint, const WorkRequest* requests, std::
     change(endpoint, request);
     result.status = forward(endpoint, request, posted(endpoint, requests[result.accepted]));
     if (result.status != Status::ok) break;
+    accepted(endpoint, requests[result.accepted]);
   }
   return result;
 }

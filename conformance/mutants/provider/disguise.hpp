@@ -48,11 +48,13 @@ class Disguise : public KnowsMemory {
   struct Posted {
     Completion told;
     Segment first;
+    weft::RemoteSegment remote;
     std::uint64_t operand = 0;
     std::uint64_t compare = 0;
   };
   // What goes to the provider in the request's place.
   virtual void change(Endpoint& /*endpoint*/, WorkRequest& /*request*/) {}
+  virtual void accepted(Endpoint& /*endpoint*/, const WorkRequest& /*as_posted*/) {}
   virtual void done(const Posted& /*posted*/, Completion& /*entry*/) {}
 
   // With the mutex held.
