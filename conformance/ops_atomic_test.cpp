@@ -60,6 +60,11 @@ CONFORMANCE_TEST(OPS, 5, fetch_add_and_compare_swap_return_the_old_value, alone)
     finish(Operation::compare_swap, 5);
     CHECK_EQ(old, 0x121314152728292aU);
     CHECK_EQ(value, 0x121314152728292aU) << "half of it is not all of it";
+    REQUIRE_EQ(endpoint.compare_swap(result_region.whole(), remote.at(offset), 0x121314152728292a,
+                                     0x3132333435363738, 6),
+               Status::ok);
+    finish(Operation::compare_swap, 6);
+    CHECK_EQ(value, 0x3132333435363738U);
   }
 }
 

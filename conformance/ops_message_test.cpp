@@ -336,6 +336,16 @@ CONFORMANCE_TEST(OPS, 4, a_send_may_carry_an_immediate, alone) {
       CHECK_EQ(pattern_difference(target.bytes(0, size), test.seed()), "");
       CHECK_EQ(loop.near.next().status, Status::ok);
     }
+    if (size > 0 && size <= 32) {
+      REQUIRE_EQ(loop.far_endpoint.receive(target_region.whole(), 1), Status::ok);
+      REQUIRE_EQ(loop.near_endpoint.send_with_immediate(Segment::inline_bytes(source.data(), size), 9, 2,
+                                                        Flags::inline_data),
+                 Status::ok);
+      const Completion received = loop.far.next();
+      CHECK(received.has_immediate) << "inline";
+      CHECK_EQ(received.immediate, 9);
+      CHECK_EQ(loop.near.next().status, Status::ok);
+    }
     REQUIRE_EQ(loop.far_endpoint.receive(target_region.whole(), 1), Status::ok);
     REQUIRE_EQ(loop.near_endpoint.send(source_region.slice(0, size), 2), Status::ok);
     CHECK(!loop.far.next().has_immediate);

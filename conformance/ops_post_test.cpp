@@ -89,6 +89,8 @@ CONFORMANCE_TEST(OPS, 1, receives_beyond_the_depth_answer_again, alone) {
   while (taken <= depth && (status = loop.far_endpoint.receive(region.whole(), taken)) == Status::ok) ++taken;
   CHECK_EQ(taken, depth);
   CHECK_EQ(status, Status::again);
+  // What can never work is told even now.
+  CHECK_EQ(loop.far_endpoint.receive(region.slice(60, 8), taken), Status::invalid_argument);
   REQUIRE_EQ(loop.near_endpoint.send(region.slice(0, 1), 0), Status::ok);
   CHECK_EQ(loop.far.next_of(Operation::receive).context, 0);
   CHECK_EQ(loop.far_endpoint.receive(region.whole(), taken), Status::ok);
@@ -340,7 +342,12 @@ CONFORMANCE_TEST(OPS, 10, contexts_are_opaque, alone) {
     post([&] { return loop.near_endpoint.write_with_immediate(segment, remote.at(0), 5, context); });
     post([&] { return loop.near_endpoint.read(segment, remote.at(0), context); });
     post([&] { return loop.near_endpoint.flush(context); });
-    for (const Completion& completion : loop.near.take(5)) CHECK_EQ(completion.context, context);
+    for (const Operation operation : {Operation::send, Operation::write, Operation::write_with_immediate,
+                                      Operation::read, Operation::flush}) {
+      const Completion completion = loop.near.next();
+      CHECK_EQ(completion.context, context);
+      CHECK_EQ(completion.operation, operation);
+    }
     for (const Completion& completion : loop.far.take(2)) CHECK_EQ(completion.context, context);
   }
   // Sixty-four that share one, on a fabric as deep.

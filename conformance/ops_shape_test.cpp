@@ -2,6 +2,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -209,6 +210,27 @@ CONFORMANCE_TEST(OPS, 9, one_byte_past_the_largest_message_is_too_big_at_post, a
   CHECK(status == Status::too_big || status == Status::invalid_argument) << weft::to_string(status);
   CHECK_EQ(list(loop.far.all_within(300ms)), "(none)");
   check_ping(loop);
+}
+
+CONFORMANCE_TEST(OPS, 9, the_stated_depth_and_inline_size_hold, alone) {
+  SideOptions options;
+  options.endpoint.send_depth = 24;
+  Loop loop = make_loop(test, options);
+  const weft::Limits limits = loop.near_endpoint.limits();
+  const GuardedBuffer buffer(limits.max_inline + 1);
+  weft::MemoryRegion region = loop.region(buffer, Access::remote_write);
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(region.key());
+  const auto write = [&](std::size_t length) {
+    return loop.near_endpoint.write(Segment::inline_bytes(buffer.data(), length), remote.at(0), 1,
+                                    Flags::inline_data);
+  };
+  // None is taken meanwhile.
+  const std::uint32_t depth = std::min(limits.send_depth, 1024U);
+  for (std::uint32_t i = 0; i < depth; ++i)
+    REQUIRE_EQ(post_soon([&] { return write(limits.max_inline); }), Status::ok) << i << " of " << depth;
+  CHECK_EQ(loop.near.take(depth).size(), depth);
+  CHECK_EQ(write(limits.max_inline + 1), Status::too_big);
+  CHECK_EQ(list(loop.near.all_within(20ms)), "(none)");
 }
 
 constexpr std::uint64_t largest_tried = std::uint64_t{64} << 20;

@@ -127,6 +127,27 @@ CONFORMANCE_TEST(RCQ, 1, it_survives_the_end_of_an_endpoint_with_its_receives, a
     CHECK_EQ(buffer.at<std::uint64_t>(8 * i), i);
   }
   CHECK_EQ(scene.shared.receive(region.slice(0, 8), 9), Status::ok);
+  scene.send_number(2, 99);
+  CHECK_EQ(scene.receives.next().context, 9) << "posted after the ends";
+  CHECK_EQ(buffer.at<std::uint64_t>(0), 99);
+}
+
+CONFORMANCE_TEST(RCQ, 1, receives_of_a_batch_are_taken_in_its_order, alone) {
+  Shared scene(test);
+  std::array<Segment, 12> segments;
+  std::array<weft::ReceiveRequest, 12> batch;
+  for (std::uint64_t i = 0; i < batch.size(); ++i) {
+    segments[i] = scene.region.slice(8 * i, 8);
+    batch[i] = {.context = i, .segments = std::span(&segments[i], 1)};
+  }
+  const weft::PostResult posted = scene.shared.post_receives(batch);
+  CHECK_EQ(posted.status, Status::ok);
+  REQUIRE_EQ(posted.accepted, batch.size());
+  for (std::uint64_t i = 0; i < batch.size(); ++i) scene.send_number(1, 70 + i);
+  for (std::uint64_t i = 0; i < batch.size(); ++i) {
+    CHECK_EQ(scene.receives.next().context, i);
+    CHECK_EQ(scene.memory.at<std::uint64_t>(8 * i), 70 + i);
+  }
 }
 
 CONFORMANCE_TEST(RCQ, 1, its_limits_are_its_own, alone) {
@@ -173,6 +194,8 @@ CONFORMANCE_TEST(RCQ, 2, the_low_water_mark_is_reported_once_per_crossing, alone
       CHECK_EQ(scene.receives.next_of(Operation::receive).status, Status::ok);
   };
   post(10);
+  scene.shared.set_low_water(20);  // what is there has not fallen below it
+  CHECK_EQ(list(scene.receives.all_within(50ms)), "(none)");
   scene.shared.set_low_water(5);
   for (int round = 0; round < 3; ++round) {
     use(5);  // down to 5: not below
@@ -186,6 +209,19 @@ CONFORMANCE_TEST(RCQ, 2, the_low_water_mark_is_reported_once_per_crossing, alone
     CHECK_EQ(list(scene.receives.all_within(50ms)), "(none)");
     post(8);
   }
+  // Into arrays of one: nothing is lost for want of place.
+  use(6);
+  Completion low;
+  const Deadline deadline(patience);
+  weft::CompletionQueue queue = scene.receives.queue();
+  if (scene.receives.kept() > 0) {
+    low = scene.receives.next();
+  } else {
+    while (queue.poll(std::span(&low, 1)).empty() && !deadline.passed()) {
+    }
+  }
+  CHECK_EQ(low.operation, Operation::low_water);
+  post(6);
   scene.shared.set_low_water(0);
   use(8);
   CHECK_EQ(list(scene.receives.all_within(50ms)), "(none)");

@@ -154,12 +154,22 @@ void add_contract_buffers(std::vector<Mutant>& mutants) {
 
   add({"atomics-complete-early", "CMP-3", S::always, "", "",
        early([](const WorkRequest& w) { return is_atomic(w.operation); })});
-  add({"large-reads-complete-early", "CMP-3", S::corner, "", "",
-       early([](const WorkRequest& w) { return w.operation == Operation::read && length_of(w) > 32768; })});
+  add({"large-reads-complete-early",
+       "CMP-3",
+       S::corner,
+       "",
+       "",
+       early([](const WorkRequest& w) { return w.operation == Operation::read && length_of(w) > 32768; }),
+       {"ERR_2"}});
   add({"touches-failed-receives-later", "CMP-3", S::corner, "", "",
        [] { return std::make_unique<TouchesReceivesLater>(true); }});
-  add({"touches-finished-receives-later", "CMP-3", S::always, "", "",
-       [] { return std::make_unique<TouchesReceivesLater>(false); }});
+  add({"touches-finished-receives-later",
+       "CMP-3",
+       S::always,
+       "",
+       "",
+       [] { return std::make_unique<TouchesReceivesLater>(false); },
+       {"OPS_6"}});
   // CMP-3: "every later operation of that endpoint finds it done".
   add({"reads-pass-writes-that-completed", "CMP-3", S::corner, "", "",
        overtaken([](const WorkRequest& w) { return w.operation == Operation::write && is_signalled(w); },
@@ -173,10 +183,16 @@ void add_contract_buffers(std::vector<Mutant>& mutants) {
        touches_beside(Status::cancelled, false)});
   add({"atomics-are-repeated-at-the-end", "CMP-7", S::corner, "", "", made<AtomicsAreRepeatedAtTheEnd>()});
   // CMP-7: a failure carries no payload; and the header says: bytes are "0 for failures".
-  add({"failed-sends-tell-bytes", "CMP-7", S::corner, "", "", entry([](OnEntry& m, Completion& c) {
+  add({"failed-sends-tell-bytes",
+       "CMP-7",
+       S::corner,
+       "",
+       "",
+       entry([](OnEntry& m, Completion& c) {
          if (is_failure(c) && is_send_side(c.operation) && m.strikes()) c.bytes = 64;
          return 1;
-       })});
+       }),
+       {"ERR_2"}});
 }
 
 }  // namespace mutants

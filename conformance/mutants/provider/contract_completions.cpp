@@ -293,10 +293,6 @@ void add_contract_completions(std::vector<Mutant>& mutants) {
          if (is_atomic(c.operation) && c.status == Status::ok && m.strikes()) c.bytes = 0;
          return 1;
        })});
-  add({"counts-bytes-in-32-bits", "CMP-5", S::corner, "", "", entry([](OnEntry& m, Completion& c) {
-         if (c.bytes > 0xffffffff && m.strikes()) c.bytes &= 0xffffffff;
-         return 1;
-       })});
   add({"the-last-immediate-sticks", "CMP-5", S::corner, "", "", made<TheLastImmediateSticks>()});
   // CMP-5: "the program's own value for it".
   add({"the-end-forgets-the-program-s-value", "CMP-5", S::corner, "", "",

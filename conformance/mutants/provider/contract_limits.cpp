@@ -16,12 +16,11 @@ class StatesOther final : public Behaviour {
  public:
   using Edit = std::function<void(weft::Limits&)>;
   explicit StatesOther(Edit edit) : edit_(std::move(edit)) {}
-  weft::Limits limits(const Endpoint& /*endpoint*/, weft::Limits limits) override {
-    (void)strikes();
-    edit_(limits);
+  // Once it is up: before, the core would not let it connect.
+  weft::Limits limits(const Endpoint& endpoint, weft::Limits limits) override {
+    if (endpoint.is_up() && strikes()) edit_(limits);
     return limits;
   }
-  void attributes(weft::Attributes& attributes) override { edit_(attributes.limits); }
 
  private:
   const Edit edit_;
@@ -178,7 +177,8 @@ void add_contract_limits(std::vector<Mutant>& mutants) {
 
   // OPS-10: "returned unchanged", also when it is no pointer to anything aligned.
   add({"contexts-lose-their-lowest-bit", "OPS-10", S::corner, "", "", entry([](OnEntry& m, Completion& c) {
-         if (is_send_side(c.operation) && c.context % 2 == 1 && m.strikes()) c.context -= 1;
+         if (is_send_side(c.operation) && c.context > 0xffffffff && c.context % 2 == 1 && m.strikes())
+           c.context -= 1;
          return 1;
        })});
   add({"receive-contexts-of-48-bits", "OPS-10", S::corner, "", "", entry([](OnEntry& m, Completion& c) {
@@ -201,7 +201,7 @@ void add_contract_limits(std::vector<Mutant>& mutants) {
        "",
        "",
        overtaken([](const WorkRequest& w) { return w.operation == Operation::write; }, is_flush),
-       {},
+       {"OPS_6"},
        4});
 }
 

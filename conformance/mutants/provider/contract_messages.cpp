@@ -183,7 +183,7 @@ void add_contract_messages(std::vector<Mutant>& mutants) {
   };
   add({"an-empty-message-follows", "OPS-3", S::rare, "", "", made<AnEmptyMessageFollows>(), {}, 16});
   add({"gives-up-after-a-second", "OPS-3", S::corner, "", "", made<GivesUpAfterASecond>()});
-  add({"the-peer-waits-too", "OPS-3", S::corner, "", "", made<ThePeerWaitsToo>()});
+  add({"the-peer-waits-too", "OPS-3", S::corner, "", "", made<ThePeerWaitsToo>(), {"ERR_2"}});
   add({"an-early-message-too-many-is-lost", "OPS-3", S::corner, "", "", made<AnEarlyMessageTooManyIsLost>()});
   add({"states-no-window", "OPS-3", S::always, "", "", made<StatesNoWindow>()});
 
@@ -199,11 +199,16 @@ void add_contract_messages(std::vector<Mutant>& mutants) {
        {},
        8});
   // OPS-4 and OPS-8: zero length is legal for it, and it consumes a receive all the same.
-  add({"an-empty-write-with-immediate-is-a-write", "OPS-4", S::corner, "", "",
+  add({"an-empty-write-with-immediate-is-a-write",
+       "OPS-4",
+       S::corner,
+       "",
+       "",
        disguise([](OnDisguise& m, Endpoint&, WorkRequest& w) {
          if (w.operation == Operation::write_with_immediate && length_of(w) == 0 && m.strikes())
            w.operation = Operation::write;
-       })});
+       }),
+       {"OPS_8"}});
   // OPS-4: "carries the 32-bit immediate".
   add({"immediates-of-31-bits", "OPS-4", S::corner, "", "", entry([](OnEntry& m, Completion& c) {
          constexpr std::uint32_t most = 0x7fffffff;

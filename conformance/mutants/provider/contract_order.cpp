@@ -154,15 +154,20 @@ void add_contract_order(std::vector<Mutant>& mutants) {
   add({"atomics-after-the-message", "ORD-2", S::always, "", "", overtaken(is_any_atomic, is_message)});
   add({"large-writes-after-an-immediate", "ORD-2", S::corner, "", "",
        overtaken(both(is_write, is_large), is_immediate_write)});
-  add({"inline-writes-after-the-message", "ORD-2", S::corner, "", "",
-       overtaken(both(is_write, is_inline), is_message)});
+  add({"inline-writes-after-the-message",
+       "ORD-2",
+       S::corner,
+       "",
+       "",
+       overtaken(both(is_write, is_inline), is_message),
+       {"OPS_6"}});
   add({"now-and-then-a-write-after-the-message",
        "ORD-2",
        S::rare,
        "",
        "",
        overtaken(is_write, is_message),
-       {},
+       {"OPS_6"},
        8});
 
   // ORD-3, for failures too.
@@ -175,11 +180,16 @@ void add_contract_order(std::vector<Mutant>& mutants) {
          return first.status == Status::cancelled && second.status == Status::cancelled;
        }),
        {"ERR_2"}});
-  add({"reads-complete-late", "ORD-3", S::corner, "", "",
+  add({"reads-complete-late",
+       "ORD-3",
+       S::corner,
+       "",
+       "",
        swaps([](const Completion& first, const Completion& second) {
          return first.operation == Operation::read && is_send_side(second.operation) &&
                 second.operation != Operation::read;
-       })});
+       }),
+       {"OPS_8", "ERR_2"}});
   add({"receives-with-an-immediate-first", "ORD-3", S::corner, "", "",
        swaps([](const Completion& first, const Completion& second) {
          return first.operation == Operation::receive && second.operation == Operation::receive &&
@@ -192,12 +202,22 @@ void add_contract_order(std::vector<Mutant>& mutants) {
   add({"fenced-sends-pass-reads", "ORD-4", S::corner, "", "", overtaken(is_read, both(is_send, is_fenced))});
   add({"fenced-writes-pass-reads", "ORD-4", S::always, "", "",
        overtaken(is_read, both(is_write, is_fenced))});
-  add({"fenced-reads-pass-writes", "ORD-4", S::always, "", "",
-       overtaken(is_write, both(is_read, is_fenced))});
+  add({"fenced-reads-pass-writes",
+       "ORD-4",
+       S::always,
+       "",
+       "",
+       overtaken(is_write, both(is_read, is_fenced)),
+       {"OPS_6"}});
   add({"fenced-writes-pass-atomics", "ORD-4", S::corner, "", "",
        overtaken(is_any_atomic, both(is_write, is_fenced))});
-  add({"fenced-atomics-pass-writes", "ORD-4", S::corner, "", "",
-       overtaken(is_write, both(is_any_atomic, is_fenced))});
+  add({"fenced-atomics-pass-writes",
+       "ORD-4",
+       S::corner,
+       "",
+       "",
+       overtaken(is_write, both(is_any_atomic, is_fenced)),
+       {"OPS_6"}});
   add({"fences-of-a-batch-are-not-seen", "ORD-4", S::corner, "", "", made<FencesOfABatchAreNotSeen>()});
   add({"now-and-then-a-fenced-one-passes",
        "ORD-4",

@@ -227,7 +227,7 @@ void add_contract_posting(std::vector<Mutant>& mutants) {
          const Status status = e.inner().post(&w, 1).status;
          return status == Status::ok ? Status::again : status;
        }),
-       {},
+       {"OPS_6", "OPS_8", "MEM_2", "ERR_2"},
        8});
   add({"full-comes-before-wrong", "OPS-1", S::corner, "", "", made<FullComesBeforeWrong>()});
   add({"full-receives-come-before-wrong", "OPS-1", S::corner, "", "", made<FullReceivesComeBeforeWrong>()});

@@ -155,27 +155,6 @@ class TheHelperTires final : public InModeSingle {
   std::atomic<Clock::time_point> last_call_{Clock::now()};
 };
 
-// THR-2: "calling costs no locked instruction in weft's own code".
-class PaysALockedInstruction final : public InModeSingle {
- public:
-  PostResult post(Endpoint& endpoint, const WorkRequest* requests, std::size_t count) override {
-    if (is_single() && posts_.fetch_add(1) == 0) (void)strikes();
-    return Behaviour::post(endpoint, requests, count);
-  }
-
- private:
-  std::atomic<std::uint64_t> posts_{0};
-};
-
-// THR-2: the mode is the one that was "chosen at open".
-class SingleIsSaidToBeSafe final : public Behaviour {
- public:
-  void attributes(weft::Attributes& attributes) override {
-    if (attributes.thread_mode == weft::ThreadMode::single && strikes())
-      attributes.thread_mode = weft::ThreadMode::safe;
-  }
-};
-
 }  // namespace
 
 void add_contract_threads(std::vector<Mutant>& mutants) {
@@ -193,8 +172,6 @@ void add_contract_threads(std::vector<Mutant>& mutants) {
 
   add({"single-means-the-first-thread", "THR-2", S::corner, "", "", made<SingleMeansTheFirstThread>()});
   add({"the-helper-tires", "THR-2", S::corner, "", "", made<TheHelperTires>()});
-  add({"pays-a-locked-instruction", "THR-2", S::always, "", "", made<PaysALockedInstruction>()});
-  add({"single-is-said-to-be-safe", "THR-2", S::always, "", "", made<SingleIsSaidToBeSafe>()});
 }
 
 }  // namespace mutants

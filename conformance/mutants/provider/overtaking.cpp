@@ -29,6 +29,21 @@ Overtaking::Held Overtaking::copy(Endpoint& endpoint, const WorkRequest& request
   return held;
 }
 
+bool Overtaking::is_sound(const Endpoint& endpoint, const WorkRequest& request) {
+  if (endpoint.inner().post(nullptr, 0).status != Status::ok) return false;  // it has ended
+  const weft::Limits limits = endpoint.inner().limits();
+  if (request.segments.size() > limits.max_segments || length_of(request) > limits.max_message) return false;
+  if (is_inline(request) && length_of(request) > limits.max_inline) return false;
+  return std::all_of(request.segments.begin(), request.segments.end(), [&](const Segment& segment) {
+    if (segment.region == 0) return segment.length == 0 || is_inline(request);
+    bool inside = false;
+    with_region(segment.region, [&](std::span<std::byte> bytes) {
+      inside = segment.offset <= bytes.size() && segment.length <= bytes.size() - segment.offset;
+    });
+    return inside;
+  });
+}
+
 bool Overtaking::release(std::uint32_t endpoint_id) {
   const auto found = waiting_.find(endpoint_id);
   if (found == waiting_.end()) return true;
@@ -63,7 +78,8 @@ PostResult Overtaking::post(Endpoint& endpoint, const WorkRequest* requests, std
         break;
       }
     }
-    if (!waiting_.contains(endpoint.id()) && endpoint.is_up() && held_(request)) {
+    if (!waiting_.contains(endpoint.id()) && endpoint.is_up() && held_(request) &&
+        is_sound(endpoint, request)) {
       waiting_.emplace(endpoint.id(), copy(endpoint, request));
       if (is_signalled(request)) note(endpoint, posted(endpoint, request));
       continue;

@@ -32,6 +32,8 @@ class Overtaking : public Disguise {
     bool passed = false;
     bool may_go = false;
   };
+  // Nobody would refuse it: so it can be held back.
+  [[nodiscard]] bool is_sound(const Endpoint& endpoint, const WorkRequest& request);
   [[nodiscard]] static Held copy(Endpoint& endpoint, const WorkRequest& request);
   // False: there is no room yet.
   bool release(std::uint32_t endpoint_id);
