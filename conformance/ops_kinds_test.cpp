@@ -1,4 +1,4 @@
-// OPS-6 and OPS-7 for each kind of operation.
+// OPS-6, OPS-7 and OPS-11 for each kind of operation.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -59,6 +59,34 @@ CONFORMANCE_TEST(OPS, 6, every_operation_may_be_inline_whatever_was_wished_for, 
         CHECK_EQ(loop.near_endpoint.post(request), Status::too_big) << weft::to_string(operation);
       }
     }
+  }
+}
+
+CONFORMANCE_TEST(OPS, 11, flush_stands_for_large_writes_and_for_atomics, alone) {
+  Loop loop = make_loop(test);
+  constexpr std::size_t size = 100'000;
+  const GuardedBuffer memory(size);
+  const GuardedBuffer local(size);
+  weft::MemoryRegion memory_region = loop.region(memory, Access::remote_write | Access::remote_atomic);
+  weft::MemoryRegion region = loop.region(local);
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(memory_region.key());
+  const auto post = [&](auto&& one) { REQUIRE_EQ(post_when_possible(loop.near, one), Status::ok); };
+  const auto flush = [&] {
+    post([&] { return loop.near_endpoint.flush(2); });
+    CHECK_EQ(loop.near.next().context, 2);
+  };
+  for (std::uint64_t round = 0; round < 30; ++round) {
+    memory.poison();
+    local.fill(test.seed() + round);
+    post([&] { return loop.near_endpoint.write(region.whole(), remote.at(0), 1, Flags::unsignalled); });
+    flush();
+    REQUIRE_EQ(memory.difference(test.seed() + round), "") << "round " << round;
+    memory.at<std::uint64_t>(0) = round;
+    post([&] {
+      return loop.near_endpoint.fetch_add(region.slice(0, 8), remote.at(0), 5, 1, Flags::unsignalled);
+    });
+    flush();
+    REQUIRE_EQ(memory.at<std::uint64_t>(0), round + 5);
   }
 }
 

@@ -225,7 +225,7 @@ void add_contract_order(std::vector<Mutant>& mutants) {
        "",
        "",
        overtaken(no(is_fenced), is_fenced),
-       {},
+       {"OPS_6"},
        4});
 }
 
