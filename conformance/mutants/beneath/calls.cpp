@@ -1,8 +1,6 @@
 // Calls of the C library that are wrong on purpose, to be preloaded under weft-conformance: what the core
 // makes of them is as wrong as a core with that fault would be. MUTANT_BENEATH names the fault,
 // MUTANT_STRUCK_FILE takes a mark for each time it struck.
-#include <dlfcn.h>
-#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
@@ -16,52 +14,22 @@
 #include <string_view>
 #include <vector>
 
+#include "fault.hpp"
+#include "frames.hpp"
+#include "strangers.hpp"
+
 namespace {
 
-bool is(std::string_view name) {
-  const char* chosen = std::getenv("MUTANT_BENEATH");
-  return chosen != nullptr && name == chosen;
-}
+using fault::at;
+using fault::header_size;
+using fault::is;
+using fault::is_frame;
+using fault::is_tcp;
+using fault::real;
+using fault::strike;
 
-void strike() {
-  const char* path = std::getenv("MUTANT_STRUCK_FILE");
-  const int file = path == nullptr ? -1 : ::open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
-  if (file < 0) return;
-  (void)!::write(file, "x", 1);
-  ::close(file);
-}
-
-template <class Function>
-Function* real(const char* name) {
-  return reinterpret_cast<Function*>(dlsym(RTLD_NEXT, name));
-}
-
-template <class T>
-T at(const void* bytes, std::size_t offset) {
-  T value;
-  std::memcpy(&value, static_cast<const char*>(bytes) + offset, sizeof value);
-  return value;
-}
-
-// Frames of the core's handshake: 32-bit length, 16-bit type, 16 bits of zero.
-constexpr std::size_t header_size = 8;
-bool is_frame(const void* bytes, std::size_t size, std::uint16_t type) {
-  return size > header_size && at<std::uint32_t>(bytes, 0) == size - header_size &&
-         at<std::uint16_t>(bytes, 4) == type && at<std::uint16_t>(bytes, 6) == 0;
-}
 constexpr std::uint16_t accept_type = 5;
 constexpr std::uint16_t reject_type = 6;
-
-bool is_tcp(int descriptor) {
-  int type = 0;
-  socklen_t size = sizeof type;
-  sockaddr_storage address{};
-  socklen_t length = sizeof address;
-  return getsockopt(descriptor, SOL_SOCKET, SO_TYPE, &type, &size) == 0 && type == SOCK_STREAM &&
-         real<decltype(::getsockname)>("getsockname")(descriptor, reinterpret_cast<sockaddr*>(&address),
-                                                      &length) == 0 &&
-         address.ss_family != AF_UNIX;
-}
 
 }  // namespace
 
@@ -74,6 +42,17 @@ int getaddrinfo(const char* node, const char* service, const addrinfo* hints, ad
   if (status == 0 && is("tries-one-address") && (*result)->ai_next != nullptr) {
     strike();
     (*result)->ai_next = nullptr;
+  }
+  // CON-1: "A name is tried on all its addresses": here those of the first one's family.
+  if (status == 0 && is("forgets-the-other-family")) {
+    for (addrinfo* info = *result; info->ai_next != nullptr;) {
+      if (info->ai_next->ai_family == (*result)->ai_family) {
+        info = info->ai_next;
+      } else {
+        strike();
+        info->ai_next = info->ai_next->ai_next;
+      }
+    }
   }
   return status;
 }
@@ -97,12 +76,21 @@ int getsockname(int descriptor, sockaddr* address, socklen_t* length) {
     strike();
     reinterpret_cast<sockaddr_in*>(address)->sin_addr.s_addr = 0;
   }
+  // CON-1: "Port 0 takes a free port and the listener tells it".
+  int listens = 0;
+  socklen_t size = sizeof listens;
+  if (status == 0 && is("tells-no-port-on-ipv6") && address->sa_family == AF_INET6 &&
+      ::getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &listens, &size) == 0 && listens != 0) {
+    strike();
+    reinterpret_cast<sockaddr_in6*>(address)->sin6_port = 0;
+  }
   return status;
 }
 
 ssize_t recv(int descriptor, void* bytes, size_t size, int flags) {
   const ssize_t count = real<decltype(::recv)>("recv")(descriptor, bytes, size, flags);
   constexpr std::size_t preamble = 12;
+  if (count > 0) strangers::heard(descriptor);
   if (count <= 0 || (flags & MSG_PEEK) != 0) return count;
   const std::string_view text(static_cast<const char*>(bytes), static_cast<std::size_t>(count));
   if (is("listens-to-garbage") && (text.starts_with("GET ") || text.starts_with("SSH-")) &&
@@ -146,6 +134,11 @@ ssize_t send(int descriptor, const void* bytes, size_t size, int flags) {
     std::memcpy(changed.data() + header_size, &data, sizeof data);
     const ssize_t sent = call(descriptor, changed.data(), changed.size(), flags);
     return sent < 0 ? sent : sent + 1;
+  }
+  if (const auto changed = frames::changed(bytes, size)) {
+    strike();
+    const ssize_t sent = call(descriptor, changed->data(), changed->size(), flags);
+    return sent == static_cast<ssize_t>(changed->size()) ? static_cast<ssize_t>(size) : sent;
   }
   return call(descriptor, bytes, size, flags);
 }

@@ -22,6 +22,13 @@ const std::vector<Mutant>& all_mutants() {
     add_contract_buffers(*list);
     add_contract_sharing(*list);
     add_contract_threads(*list);
+    add_contract_memory(*list);
+    add_contract_keys(*list);
+    add_contract_regions(*list);
+    add_contract_errors(*list);
+    add_contract_endings(*list);
+    add_contract_progress(*list);
+    add_contract_connecting(*list);
     return list;
   }();
   return *mutants;

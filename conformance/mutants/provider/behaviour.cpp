@@ -38,7 +38,9 @@ provider::Endpoint::Imported Behaviour::import_key(Endpoint& endpoint, std::span
   return endpoint.inner().import_key(key);
 }
 void Behaviour::go_up(Endpoint& endpoint) { endpoint.inner().go_up(); }
+bool Behaviour::withdraw(Endpoint& endpoint) { return endpoint.inner().withdraw_connect_report(); }
 void Behaviour::drain(Endpoint& endpoint) { endpoint.inner().drain(); }
+void Behaviour::drained(Endpoint& endpoint, std::uint64_t messages) { endpoint.events().drained(messages); }
 void Behaviour::end(Endpoint& endpoint, const provider::EndOrder& order) { endpoint.inner().end(order); }
 void Behaviour::silence(Endpoint& endpoint) { endpoint.inner().silence(); }
 
@@ -49,6 +51,10 @@ void Behaviour::set_low_water(Receives& receives, std::uint32_t mark) {
   receives.inner().set_low_water(mark);
 }
 weft::AtomicScope Behaviour::atomic_scope(const Region& region) { return region.inner().atomic_scope(); }
+void Behaviour::collect_users(Region& region, std::vector<std::uint32_t>& endpoint_ids) {
+  region.inner().collect_users(endpoint_ids);
+}
+void Behaviour::cancel_shared_receives(Region& region) { region.inner().cancel_shared_receives(); }
 Status Behaviour::deregister(Region& region) { return region.inner().deregister(); }
 std::span<const std::byte> Behaviour::key(const Region& region) { return region.inner().key(); }
 

@@ -66,7 +66,9 @@ class Behaviour {
   virtual void prepared(const provider::EndpointRequest& /*request*/) {}
   virtual void establishing(Endpoint& /*endpoint*/, const provider::PeerParameters& /*peer*/) {}
   virtual void go_up(Endpoint& endpoint);
+  virtual bool withdraw(Endpoint& endpoint);
   virtual void drain(Endpoint& endpoint);
+  virtual void drained(Endpoint& endpoint, std::uint64_t messages);
   virtual void end(Endpoint& endpoint, const provider::EndOrder& order);
   virtual void silence(Endpoint& endpoint);
   virtual void destroyed(Endpoint& /*endpoint*/) {}
@@ -77,6 +79,8 @@ class Behaviour {
   virtual void registering(weft::RegistrationRequest& /*request*/) {}
   virtual void registered(Region& /*region*/) {}
   virtual weft::AtomicScope atomic_scope(const Region& region);
+  virtual void collect_users(Region& region, std::vector<std::uint32_t>& endpoint_ids);
+  virtual void cancel_shared_receives(Region& region);
   virtual Status deregister(Region& region);
   virtual std::span<const std::byte> key(const Region& region);
 
@@ -139,6 +143,8 @@ class Endpoint final : public weft::decorator::Endpoint {
     behaviour_.establishing(*this, peer);
     return inner().establish(peer);
   }
+  bool withdraw_connect_report() noexcept override { return behaviour_.withdraw(*this); }
+  void drained(std::uint64_t messages) noexcept override { behaviour_.drained(*this, messages); }
   void go_up() noexcept override {
     up_ = true;
     behaviour_.go_up(*this);
@@ -192,10 +198,11 @@ class Region final : public weft::decorator::MemoryRegion {
   Status deregister() noexcept override { return behaviour_.deregister(*this); }
   void collect_users(std::vector<std::uint32_t>& endpoint_ids) override {
     goes_by_force_ = true;
-    weft::decorator::MemoryRegion::collect_users(endpoint_ids);
+    behaviour_.collect_users(*this, endpoint_ids);
   }
   // Its last handle is gone: the core asks whom to end for it.
   [[nodiscard]] bool goes_by_force() const noexcept { return goes_by_force_; }
+  void cancel_shared_receives() noexcept override { behaviour_.cancel_shared_receives(*this); }
   [[nodiscard]] std::span<const std::byte> key() const noexcept override { return behaviour_.key(*this); }
   [[nodiscard]] const weft::RegistrationRequest& request() const noexcept { return request_; }
 

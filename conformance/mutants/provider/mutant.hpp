@@ -53,6 +53,13 @@ void add_contract_completions(std::vector<Mutant>& mutants);
 void add_contract_buffers(std::vector<Mutant>& mutants);
 void add_contract_sharing(std::vector<Mutant>& mutants);
 void add_contract_threads(std::vector<Mutant>& mutants);
+void add_contract_memory(std::vector<Mutant>& mutants);
+void add_contract_keys(std::vector<Mutant>& mutants);
+void add_contract_regions(std::vector<Mutant>& mutants);
+void add_contract_errors(std::vector<Mutant>& mutants);
+void add_contract_endings(std::vector<Mutant>& mutants);
+void add_contract_progress(std::vector<Mutant>& mutants);
+void add_contract_connecting(std::vector<Mutant>& mutants);
 
 // For the tables.
 [[nodiscard]] inline auto entry(OnEntry::Edit edit) {
