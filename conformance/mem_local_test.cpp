@@ -77,6 +77,16 @@ CONFORMANCE_TEST(MEM, 1, registrations_are_independent, alone) {
   CHECK_EQ(first.deregister(), Status::ok);
   CHECK(!static_cast<bool>(first));
   CHECK_EQ(first.deregister(), Status::ok);
+  // Those that lie over it serve on, on this side and on the other.
+  for (weft::MemoryRegion* region : {&second, &third}) {
+    fill_pattern(memory.bytes(40'000, 4096), test.seed() + 7);
+    const std::uint64_t offset = region == &second ? 40'000 : 40'000 - 32768;
+    REQUIRE_EQ(loop.far_endpoint.receive(source_region.whole(), 8), Status::ok);
+    REQUIRE_EQ(loop.near_endpoint.send(region->slice(offset, 4096), 8), Status::ok);
+    CHECK_EQ(loop.near.next_of(Operation::send).status, Status::ok);
+    CHECK_EQ(loop.far.next_of(Operation::receive).status, Status::ok);
+    CHECK_EQ(source.difference(test.seed() + 7), "");
+  }
   for (const std::size_t i : {1U, 2U}) {
     source.fill(test.seed() + i);
     REQUIRE_EQ(loop.near_endpoint.write(source_region.whole(), remotes[i].at(1000), i), Status::ok);
@@ -190,11 +200,23 @@ CONFORMANCE_TEST(MEM, 5, a_region_in_use_is_busy_until_its_operations_are_over, 
   Loop loop = make_loop(test);
   const GuardedBuffer buffer(64);
   const GuardedBuffer other(64);
-  weft::MemoryRegion region = loop.region(buffer);
+  weft::MemoryRegion region =
+      loop.region(buffer, weft::Access::local_write | weft::Access::remote_write | weft::Access::remote_read);
   weft::MemoryRegion other_region = loop.region(other);
   REQUIRE_EQ(loop.far_endpoint.receive(region.whole(), 1), Status::ok);
   CHECK_EQ(region.deregister(), Status::busy);
   CHECK(static_cast<bool>(region));
+  // `busy` changed nothing: the region goes on serving both sides, and stays busy.
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(region.key());
+  REQUIRE_EQ(loop.near_endpoint.write(other_region.slice(0, 8), remote.at(0), 11), Status::ok);
+  CHECK_EQ(loop.near.next_of(Operation::write).status, Status::ok);
+  REQUIRE_EQ(loop.near_endpoint.read(other_region.slice(0, 8), remote.at(0), 12), Status::ok);
+  CHECK_EQ(loop.near.next_of(Operation::read).status, Status::ok);
+  REQUIRE_EQ(loop.near_endpoint.receive(region.slice(0, 8), 13), Status::ok);
+  REQUIRE_EQ(loop.far_endpoint.send(region.slice(8, 8), 14), Status::ok);
+  CHECK_EQ(loop.near.next_of(Operation::receive).status, Status::ok);
+  CHECK_EQ(loop.far.next_of(Operation::send).status, Status::ok);
+  CHECK_EQ(region.deregister(), Status::busy);
   REQUIRE_EQ(loop.near_endpoint.send(other_region.whole(), 2, Flags::unsignalled), Status::ok);
   // Nothing is polled here: `busy` passes by itself.
   CHECK(eventually(3s, [&] { return other_region.deregister() == Status::ok; }));

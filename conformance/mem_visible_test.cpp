@@ -154,7 +154,9 @@ CONFORMANCE_TEST(MEM, 7, after_fork_the_parent_goes_on_and_the_child_is_inert, a
   const GuardedBuffer target(1 << 16);
   buffer.fill(test.seed());
   weft::MemoryRegion region = loop.region(buffer);
-  weft::MemoryRegion target_region = loop.region(target);
+  weft::MemoryRegion target_region = loop.region(
+      target, Access::local_write | Access::remote_write | Access::remote_read | Access::remote_atomic);
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(target_region.key());
   for (int round = 0; round < 3; ++round) {
     REQUIRE_EQ(loop.far_endpoint.receive(target_region.whole(), 1), Status::ok);
     const pid_t child = fork();
@@ -165,6 +167,20 @@ CONFORMANCE_TEST(MEM, 7, after_fork_the_parent_goes_on_and_the_child_is_inert, a
     CHECK_EQ(loop.far.next_of(Operation::receive).status, Status::ok);
     CHECK_EQ(loop.near.next_of(Operation::send).status, Status::ok);
     CHECK_EQ(target.difference(test.seed()), "");
+    target.poison();
+    REQUIRE_EQ(loop.near_endpoint.write(region.whole(), remote.at(0), 3), Status::ok);
+    CHECK_EQ(loop.near.next_of(Operation::write).status, Status::ok);
+    REQUIRE_EQ(loop.near_endpoint.flush(4), Status::ok);
+    CHECK_EQ(loop.near.next_of(Operation::flush).status, Status::ok);
+    CHECK_EQ(target.difference(test.seed()), "");
+    buffer.poison();
+    REQUIRE_EQ(loop.near_endpoint.read(region.whole(), remote.at(0), 5), Status::ok);
+    CHECK_EQ(loop.near.next_of(Operation::read).status, Status::ok);
+    CHECK_EQ(buffer.difference(test.seed()), "");
+    REQUIRE_EQ(loop.near_endpoint.fetch_add(region.slice(0, 8), remote.at(0), 1, 6), Status::ok);
+    CHECK_EQ(loop.near.next_of(Operation::fetch_add).status, Status::ok);
+    CHECK_EQ(target.at<std::uint64_t>(0), buffer.at<std::uint64_t>(0) + 1);
+    buffer.fill(test.seed());
     int status = -1;
     CHECK(eventually(10s, [&] { return waitpid(child, &status, WNOHANG) == child; })) << "the child hangs";
     CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child's status is " << status;
@@ -224,6 +240,71 @@ CONFORMANCE_TEST(MEM, 8, one_buffer_is_the_source_of_many_transfers_at_once, alo
   CHECK_EQ(loop.near.next().status, Status::ok);
   for (std::size_t i = 0; i < 2 * count; ++i) {
     CHECK_EQ(pattern_difference(target.bytes(i * size, size), test.seed()), "") << "transfer " << i;
+  }
+}
+
+// What is small may be kept beside the message; it must be what was there at the post, each time.
+CONFORMANCE_TEST(MEM, 8, a_buffer_may_change_from_one_transfer_to_the_next, alone) {
+  Loop loop = make_loop(test);
+  const GuardedBuffer source(4096);
+  const GuardedBuffer target(4096);
+  weft::MemoryRegion source_region = loop.region(source);
+  weft::MemoryRegion target_region = loop.region(target, Access::local_write | Access::remote_write);
+  const weft::RemoteMemory remote = loop.near_endpoint.import_memory(target_region.key());
+  std::uint64_t seed = test.seed();
+  for (const std::size_t size : {1U, 8U, 32U, 64U, 500U, 4096U}) {
+    for (int round = 0; round < 8; ++round) {
+      fill_pattern(source.bytes(0, size), ++seed);
+      target.poison();
+      REQUIRE_EQ(loop.far_endpoint.receive(target_region.slice(0, size), 1), Status::ok);
+      REQUIRE_EQ(loop.near_endpoint.send(source_region.slice(0, size), 2), Status::ok);
+      CHECK_EQ(loop.far.next_of(Operation::receive).status, Status::ok);
+      CHECK_EQ(loop.near.next_of(Operation::send).status, Status::ok);
+      REQUIRE_EQ(pattern_difference(target.bytes(0, size), seed), "") << "send of " << size;
+      fill_pattern(source.bytes(0, size), ++seed);
+      REQUIRE_EQ(loop.near_endpoint.write(source_region.slice(0, size), remote.at(0), 3), Status::ok);
+      CHECK_EQ(loop.near.next_of(Operation::write).status, Status::ok);
+      REQUIRE_EQ(loop.near_endpoint.flush(4), Status::ok);
+      CHECK_EQ(loop.near.next_of(Operation::flush).status, Status::ok);
+      REQUIRE_EQ(pattern_difference(target.bytes(0, size), seed), "") << "write of " << size;
+    }
+  }
+}
+
+CONFORMANCE_TEST(MEM, 8, pieces_of_one_buffer_go_out_in_one_batch, alone) {
+  constexpr std::size_t count = 8;
+  Loop loop = make_loop(test);
+  for (const std::size_t size : {16U, 1000U, 40'000U}) {
+    const GuardedBuffer source(count * size);
+    const GuardedBuffer target(count * size);
+    source.fill(test.seed());
+    target.poison();
+    weft::MemoryRegion source_region = loop.region(source, Access::none);
+    weft::MemoryRegion target_region = loop.region(target, Access::local_write | Access::remote_write);
+    const weft::RemoteMemory remote = loop.near_endpoint.import_memory(target_region.key());
+    std::vector<Segment> pieces;
+    std::vector<weft::WorkRequest> requests(count);
+    for (std::size_t i = 0; i < count; ++i) pieces.push_back(source_region.slice(i * size, size));
+    for (std::size_t i = 0; i < count; ++i) {
+      requests[i].operation = i % 2 == 0 ? Operation::send : Operation::write;
+      requests[i].context = i;
+      requests[i].segments = {&pieces[i], 1};
+      requests[i].remote = remote.at(i * size);
+      if (i % 2 == 0)
+        REQUIRE_EQ(loop.far_endpoint.receive(target_region.slice(i * size, size), i), Status::ok);
+    }
+    std::span<const weft::WorkRequest> left = requests;
+    REQUIRE_EQ(post_soon([&] {
+                 const weft::PostResult result = loop.near_endpoint.post(left);
+                 left = left.subspan(result.accepted);
+                 return result.status;
+               }),
+               Status::ok);
+    for (const Completion& completion : loop.near.take(count)) CHECK_EQ(completion.status, Status::ok);
+    for (const Completion& completion : loop.far.take(count / 2)) CHECK_EQ(completion.status, Status::ok);
+    REQUIRE_EQ(loop.near_endpoint.flush(1), Status::ok);
+    CHECK_EQ(loop.near.next().status, Status::ok);
+    CHECK_EQ(target.difference(test.seed()), "") << "pieces of " << size;
   }
 }
 

@@ -90,7 +90,7 @@ int getsockname(int descriptor, sockaddr* address, socklen_t* length) {
 ssize_t recv(int descriptor, void* bytes, size_t size, int flags) {
   const ssize_t count = real<decltype(::recv)>("recv")(descriptor, bytes, size, flags);
   constexpr std::size_t preamble = 12;
-  if (count > 0) strangers::heard(descriptor);
+  if (count > 0) fault::strangers::heard(descriptor);
   if (count <= 0 || (flags & MSG_PEEK) != 0) return count;
   const std::string_view text(static_cast<const char*>(bytes), static_cast<std::size_t>(count));
   if (is("listens-to-garbage") && (text.starts_with("GET ") || text.starts_with("SSH-")) &&
@@ -135,7 +135,7 @@ ssize_t send(int descriptor, const void* bytes, size_t size, int flags) {
     const ssize_t sent = call(descriptor, changed.data(), changed.size(), flags);
     return sent < 0 ? sent : sent + 1;
   }
-  if (const auto changed = frames::changed(bytes, size)) {
+  if (const auto changed = fault::frames::changed(bytes, size)) {
     strike();
     const ssize_t sent = call(descriptor, changed->data(), changed->size(), flags);
     return sent == static_cast<ssize_t>(changed->size()) ? static_cast<ssize_t>(size) : sent;
