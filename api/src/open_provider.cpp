@@ -124,15 +124,21 @@ OpenedChoice open_named(const Selection& selection, const provider::OpenRequest&
                                       joined(failures, "; "), what_exists(tried), searched_folders()));
 }
 
-void log_opening(const OpenedChoice& opened) {
+// A provider that leaves binding to the core does not know the address.
+std::string local_address_of(const Attributes& attributes, const SocketAddress& asked_for) {
+  if (!attributes.local_address.empty()) return attributes.local_address;
+  return asked_for ? asked_for.host() : "any";
+}
+
+void log_opening(const OpenedChoice& opened, const std::string& local_address) {
   if (!logs(LogLevel::info)) return;
   const Attributes& attributes = opened.context->attributes();
   const std::string fabric = attributes.fabric.empty() ? "" : fmt::format(" over {}", attributes.fabric);
   log(LogLevel::info,
       "opened provider {} {}{}: device {}, address {}, segment size {} bytes, thread mode {}, progress {}",
       opened.name, opened.version, fabric, attributes.device.empty() ? "any" : attributes.device,
-      attributes.local_address.empty() ? "any" : attributes.local_address, attributes.segment_size,
-      to_text(attributes.thread_mode), to_text(attributes.progress_mode));
+      local_address, attributes.segment_size, to_text(attributes.thread_mode),
+      to_text(attributes.progress_mode));
 }
 
 }  // namespace
@@ -149,9 +155,10 @@ OpenedProvider open_provider(const ContextOptions& options, provider::ContextEve
   OpenedChoice opened = selection.is_automatic() ? open_automatically(selection, wish.request)
                                                  : open_named(selection, wish.request);
   warn_about_variables();
-  log_opening(opened);
-  return {std::move(opened.context), std::move(opened.name), std::move(opened.version), wish.address,
-          wish.request.peer_timeout};
+  std::string local_address = local_address_of(opened.context->attributes(), wish.address);
+  log_opening(opened, local_address);
+  return {std::move(opened.context), std::move(opened.name),   std::move(opened.version), wish.address,
+          std::move(local_address),  wish.request.peer_timeout};
 }
 
 }  // namespace weft::core

@@ -42,6 +42,7 @@ ContextCore::ContextCore(std::shared_ptr<ContextBell> bell, OpenedProvider opene
       inbox_(std::make_shared<Inbox>(bell_->waker())) {
   attributes_.provider = provider_name_;  // decorators in front, which the provider does not know of
   if (attributes_.provider_version.empty()) attributes_.provider_version = opened.version;
+  if (attributes_.local_address.empty()) attributes_.local_address = opened.local_address_text;
   attributes_.max_private_data = wire::max_private_data;
   attributes_.thread_mode = options.thread_mode;
   attributes_.progress_mode = options.progress_mode;
