@@ -166,6 +166,31 @@ CONFORMANCE_TEST(CON, 2, a_request_is_answered_once, alone) {
   far.wait_up(patience);
 }
 
+CONFORMANCE_TEST(CON, 2, wait_up_leaves_no_report_in_any_queue, alone) {
+  Dialer dialer(test);
+  Completions sends(dialer.context.create_completion_queue());
+  Completions receives(dialer.context.create_completion_queue());
+  weft::ListenOptions listen;
+  listen.queue = dialer.completions.queue();
+  weft::Listener listener = dialer.context.listen(host_of(dialer.context) + ":0", listen);
+  weft::EndpointOptions apart;
+  apart.send_completions = sends.queue();
+  apart.receive_completions = receives.queue();
+  weft::Endpoint near = dialer.context.connect(listener.address(), apart);
+  weft::Endpoint far = next_request(dialer.completions, listener).accept(dialer.options);
+  near.wait_up(patience);
+  far.wait_up(patience);
+  for (Completions* completions : {&sends, &receives, &dialer.completions}) {
+    CHECK_EQ(list(completions->all_within(50ms)), "(none)");
+  }
+  // Without it there is one, where the receives complete.
+  near = dialer.context.connect(listener.address(), apart);
+  far = next_request(dialer.completions, listener).accept(dialer.options);
+  CHECK_EQ(receives.next_of(Operation::connect, near).status, Status::ok);
+  CHECK_EQ(dialer.completions.next_of(Operation::connect, far).status, Status::ok);
+  CHECK_EQ(list(sends.all_within(50ms)), "(none)");
+}
+
 CONFORMANCE_TEST(CON, 2, one_thread_connects_to_itself_on_one_queue, alone) {
   Dialer dialer(test);
   Completions& completions = dialer.completions;

@@ -107,6 +107,32 @@ CONFORMANCE_TEST(CON, 1, addresses_and_scopes_work_over_a_wire, over_a_wire) {
   peer.finish();
 }
 
+// A device chosen by its address is where connections come from, even to a place that another address of this
+// host would reach by itself.
+CONFORMANCE_TEST(SEL, 2, a_device_named_by_address_is_the_source_over_a_wire, over_a_wire) {
+  Peer peer = test.start_process_peer([](Test&, Channel& control) { control.barrier(60s); });
+  const Wire wire(peer);
+  weft::Context anywhere = test.open_context();
+  Completions arrivals(anywhere.create_completion_queue());
+  weft::ListenOptions listen;
+  listen.queue = arrivals.queue();
+  weft::Listener listener = anywhere.listen("127.0.0.1:0", listen);
+  weft::ContextOptions options = test.context_options();
+  options.device = Wire::test.v4;
+  weft::Context bound = weft::Context::open(options);
+  CHECK_EQ(bound.attributes().local_address, Wire::test.v4);
+  Completions completions(bound.create_completion_queue());
+  weft::EndpointOptions endpoint_options;
+  endpoint_options.queue = completions.queue();
+  weft::Endpoint endpoint = bound.connect(listener.address(), endpoint_options);
+  const weft::ConnectionRequest request = next_request(arrivals, listener);
+  CHECK_EQ(host_part(request.peer_address()), Wire::test.v4);
+  CHECK_EQ(host_part(endpoint.local_address()), Wire::test.v4);
+  endpoint.abort();
+  peer.control().barrier();
+  peer.finish();
+}
+
 CONFORMANCE_TEST(CON, 1, a_link_address_needs_its_scope_over_a_wire, over_a_wire) {
   Peer peer = test.start_process_peer([](Test&, Channel& control) { control.barrier(); });
   const Wire wire(peer);

@@ -24,7 +24,7 @@ std::atomic<int> broken_pipes = 0;
 
 // Posts to a peer that is killed. Without a helper nobody notices before the calls do that send into the
 // void.
-void post_to_the_killed(Test& test, weft::ProgressMode progress) {
+void post_to_the_killed(Test& test, weft::ProgressMode progress, bool single) {
   Peer peer = test.start_process_peer([](Test& t, Channel& control) {
     Side side = accept_side(t, control);
     control.barrier();
@@ -43,15 +43,19 @@ void post_to_the_killed(Test& test, weft::ProgressMode progress) {
   const GuardedBuffer buffer(1 << 20);
   weft::MemoryRegion region = side.region(buffer);
   peer.kill();
-  for (int i = 0; i < 10; ++i) {
+  for (int i = 0; i < 10 && single; ++i) {
     pause(5ms);
     (void)side.endpoint.send(region.slice(0, 1000), 1);
   }
   // Posting goes on while the connection dies under it.
   const Deadline deadline(5s);
   Status status = Status::ok;
+  const Segment pieces[] = {region.slice(0, 1000), region.slice(1000, 100'000), region.slice(7, 7)};
+  std::vector<weft::WorkRequest> batch(3);
+  for (weft::WorkRequest& request : batch) request.segments = pieces;
   while (status != Status::not_connected && !deadline.passed()) {
-    status = side.endpoint.send(region.slice(0, 1000), 1);
+    // One by one, and several in pieces: they need not leave by the same system call.
+    status = single ? side.endpoint.send(region.slice(0, 1000), 1) : side.endpoint.post(batch).status;
     side.completions.collect();
   }
   CHECK_EQ(status, Status::not_connected);
@@ -62,7 +66,7 @@ void post_to_the_killed(Test& test, weft::ProgressMode progress) {
 
 CONFORMANCE_TEST(ERR, 6, a_vanished_peer_raises_no_signal, with_process) {
   for (const auto progress : {weft::ProgressMode::automatic, weft::ProgressMode::when_called}) {
-    post_to_the_killed(test, progress);
+    for (const bool single : {true, false}) post_to_the_killed(test, progress, single);
   }
 }
 

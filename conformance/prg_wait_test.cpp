@@ -296,6 +296,24 @@ CONFORMANCE_TEST(PRG, 4, drained_and_armed_it_is_quiet, alone) {
   check_quiet(loop.far.queue(), "after the end");
 }
 
+// Each arming by itself: nothing came, so nothing may be told.
+CONFORMANCE_TEST(PRG, 4, arming_again_and_again_tells_of_nothing, alone) {
+  Loop loop = make_loop(test);
+  check_ping(loop);
+  Room room(16);
+  CompletionQueue queue = loop.far.queue();
+  const int descriptor = queue.descriptor();
+  int told = 0;
+  constexpr int rounds = 60;
+  for (int i = 0; i < rounds; ++i) {
+    const Deadline deadline(2s);
+    while (!queue.arm() && !deadline.passed()) CHECK(queue.poll(room).empty());
+    if (is_readable(descriptor, 10ms)) ++told;
+  }
+  // What the fabric itself still has to say after the messages is told once or twice.
+  CHECK_LE(told, 4) << "of " << rounds;
+}
+
 CONFORMANCE_TEST(PRG, 4, arrivals_connects_and_ends_make_it_readable, with_peer) {
   Peer peer = test.start_peer([](Test& t, Channel& control) {
     const std::string address = control.receive();

@@ -103,5 +103,35 @@ CONFORMANCE_TEST(SEL, 6, a_file_that_is_no_plugin_harms_nothing, from_cold) {
   CHECK_EQ(test.open_context().attributes().provider, test.setting().provider);
 }
 
+// A provider that is all right but for a library it wants.
+CONFORMANCE_TEST(SEL, 3, a_library_that_is_missing_is_named, from_cold) {
+  const std::string selector = test.setting().provider;
+  const std::string own = selector.substr(selector.rfind('+') + 1);
+  std::string bytes;
+  for (const weft::ProviderReport& provider : weft::list_providers()) {
+    if (provider.name != own) continue;
+    std::ifstream file(provider.path, std::ios::binary);
+    bytes.assign(std::istreambuf_iterator<char>(file), {});
+  }
+  const std::string there = "libstdc++.so.6";
+  const std::string missing = "libstdXX.so.6_";  // as long
+  REQUIRE(bytes.find(there) != std::string::npos) << own << " does not want " << there;
+  for (std::size_t at = bytes.find(there); at != std::string::npos; at = bytes.find(there, at)) {
+    bytes.replace(at, there.size(), missing);
+  }
+  const Folder folder;
+  const fs::path plugin = folder.path() / "weft-provider-wanting.so";
+  std::ofstream(plugin, std::ios::binary) << bytes;
+  search_first(folder.path());
+  const std::string reason = reason_for(plugin);
+  CHECK(reason.find(missing) != std::string::npos) << "the reason is: " << reason;
+  weft::ContextOptions options = test.context_options();
+  options.provider = "wanting";
+  const auto error = error_of([&] { (void)weft::Context::open(options); });
+  REQUIRE(error.has_value());
+  CHECK_EQ(error->code(), weft::Status::unavailable) << error->what();
+  CHECK(std::string(error->what()).find(missing) != std::string::npos) << error->what();
+}
+
 }  // namespace
 }  // namespace conformance

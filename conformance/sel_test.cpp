@@ -132,8 +132,10 @@ CONFORMANCE_TEST(SEL, 4, each_open_logs_one_line, from_cold) {
   CHECK(!attributes.provider.empty());
   CHECK(!attributes.provider_version.empty());
   CHECK(!attributes.device.empty());
+  CHECK(!attributes.local_address.empty()) << "\"any\" where the device is not bound to one";
+  CHECK_GE(attributes.segment_size, 256) << "no fabric's unit is so small";
   for (const std::string& part : {attributes.provider, attributes.provider_version, attributes.device,
-                                  std::to_string(attributes.segment_size)}) {
+                                  attributes.local_address, std::to_string(attributes.segment_size)}) {
     CHECK(holds(info[0], part)) << '"' << part << "\" is missing in: " << info[0];
   }
   CHECK(lines.at(LogLevel::warning).empty());

@@ -115,10 +115,17 @@ class EarlyReceivesComeBackwards final : public Behaviour {
 // CON-5: "a message sent the moment the peer is connected is never lost."
 class LosesTheFirstMessageInAHurry final : public Behaviour {
  public:
+  PostResult post_receives(Endpoint& endpoint, const ReceiveRequest* requests, std::size_t count) override {
+    {
+      const std::lock_guard lock(mutex_);
+      if (!endpoint.is_up()) prepared_.insert(endpoint.id());
+    }
+    return Behaviour::post_receives(endpoint, requests, count);
+  }
   void go_up(Endpoint& endpoint) override {
     {
       const std::lock_guard lock(mutex_);
-      up_[endpoint.id()] = Clock::now();
+      if (prepared_.contains(endpoint.id())) up_[endpoint.id()] = Clock::now();
     }
     Behaviour::go_up(endpoint);
   }
@@ -139,6 +146,7 @@ class LosesTheFirstMessageInAHurry final : public Behaviour {
 
  private:
   std::mutex mutex_;
+  std::set<std::uint32_t> prepared_;
   std::map<std::uint32_t, Clock::time_point> up_;
 };
 

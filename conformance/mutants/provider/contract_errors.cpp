@@ -215,7 +215,7 @@ class AStuckPeerHoldsUpTheEnd final : public Behaviour {
   void drain(Endpoint& endpoint) override {
     {
       const std::lock_guard lock(mutex_);
-      draining_.insert(&endpoint);
+      draining_[&endpoint] = Clock::now();
     }
     Behaviour::drain(endpoint);
   }
@@ -229,7 +229,11 @@ class AStuckPeerHoldsUpTheEnd final : public Behaviour {
   void end(Endpoint& endpoint, const provider::EndOrder& order) override {
     {
       const std::lock_guard lock(mutex_);
-      if (draining_.erase(&endpoint) > 0 && order.cause == Status::local_close && strikes()) {
+      // Not where both ends close at once: that comes sooner than any deadline.
+      const auto since = draining_.find(&endpoint);
+      const bool stuck = since != draining_.end() && Clock::now() - since->second > 300ms;
+      draining_.erase(&endpoint);
+      if (stuck && order.cause == Status::local_close && strikes()) {
         late_.push_back({Clock::now() + 4s, &endpoint, order});
         return;
       }
@@ -258,7 +262,7 @@ class AStuckPeerHoldsUpTheEnd final : public Behaviour {
     provider::EndOrder order;
   };
   std::mutex mutex_;
-  std::set<Endpoint*> draining_;
+  std::map<Endpoint*, Clock::time_point> draining_;
   std::vector<Late> late_;
 };
 

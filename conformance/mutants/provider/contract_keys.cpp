@@ -112,7 +112,10 @@ class ExcludedAccessesFailLater final : public KnowsKeys {
   PostResult post(Endpoint& endpoint, const WorkRequest* requests, std::size_t count) override {
     return one_by_one(endpoint, requests, count, [&](const WorkRequest& request) -> std::optional<Status> {
       const Status status = endpoint.inner().post(&request, 1).status;
-      if (status != Status::invalid_argument || !key_of(request) || !strikes()) return status;
+      const auto key = key_of(request);
+      const bool excluded = key && (wraps(request.remote.offset, length_of(request)) ||
+                                    request.remote.offset + length_of(request) > key->imported.length);
+      if (status != Status::invalid_argument || !excluded || !strikes()) return status;
       return pretend(endpoint, request, Status::remote_access_error);
     });
   }

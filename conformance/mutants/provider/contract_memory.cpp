@@ -193,7 +193,7 @@ void add_contract_memory(std::vector<Mutant>& mutants) {
          if (!plain || !weft::has(w.flags, Flags::inline_data) || !m.strikes()) return std::nullopt;
          return Status::invalid_argument;
        }),
-       {"OPS_6"}});
+       {"OPS_6", "RCQ_1"}});
   add({"the-empty-need-a-region",
        "MEM-2",
        S::always,
