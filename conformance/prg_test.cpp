@@ -145,7 +145,10 @@ CONFORMANCE_TEST(PRG, 1, no_endpoint_starves_another, alone) {
     for (std::size_t i = 0; i < count; ++i) feed(i);
     std::vector<Completion> room(64);
     weft::CompletionQueue queue = loop.far.queue();
-    for (const Completion& completion : queue.poll(room)) {
+    const Stopwatch watch;
+    const weft::Polled polled = queue.poll(room);
+    CHECK_LE(watch.without_stalls(), 1s) << "a poll blocks, with " << polled.size() << " entries";
+    for (const Completion& completion : polled) {
       REQUIRE_EQ(completion.status, Status::ok);
       const std::size_t i = completion.user_value;
       ++received[i];

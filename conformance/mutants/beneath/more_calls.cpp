@@ -50,15 +50,6 @@ int bind(int descriptor, const sockaddr* address, socklen_t length) {
   return real<decltype(::bind)>("bind")(descriptor, address, length);
 }
 
-char* dlerror() {
-  // SEL-3: "says for each why it cannot run (no device, library not found, permission)".
-  char* const text = real<decltype(::dlerror)>("dlerror")();
-  static char nothing[] = "it cannot be used";
-  if (text == nullptr || !is("gives-no-reason")) return text;
-  strike();
-  return nothing;
-}
-
 int getsockopt(int descriptor, int level, int name, void* value, socklen_t* length) {
   const int status = real<decltype(::getsockopt)>("getsockopt")(descriptor, level, name, value, length);
   // CON-2: "Outcomes: connected, refused, […] unreachable".
@@ -97,11 +88,13 @@ int accept4(int descriptor, sockaddr* address, socklen_t* length, int flags) {
   }
   const int taken = real<decltype(::accept4)>("accept4")(descriptor, address, length, flags);
   // CON-6: "served or refused explicitly".
+  static std::atomic<bool> kept_quiet{false};
   if (taken < 0 && errno == EMFILE && is("says-nothing-when-out-of-descriptors")) {
-    strike();
+    kept_quiet = true;  // there is no descriptor for the mark now
     errno = EAGAIN;
   }
   if (taken < 0 || !is_tcp(taken)) return taken;
+  if (kept_quiet.exchange(false)) strike();
   static std::atomic<int> count{0};
   if (is("turns-one-of-many-away") && ++count % 50 == 0) {
     strike();

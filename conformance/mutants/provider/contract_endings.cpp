@@ -45,7 +45,7 @@ class TellsOfTheDestroyed final : public Behaviour {
 class LeavesAThreadBehind final : public Behaviour {
  public:
   void destroyed(Endpoint& endpoint) override {
-    if (!endpoint.is_up() || ++gone_ != 9 || !strikes()) return;
+    if (!endpoint.is_up() || ++gone_ != 40 || !strikes()) return;
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -168,27 +168,39 @@ class TheOtherQueueComesLater final : public Behaviour {
   std::size_t poll(Queue& queue, Completion* out, std::size_t room) override {
     const std::size_t count = Behaviour::poll(queue, out, room);
     std::size_t kept = 0;
-    std::vector<Held> due;
     {
       const std::lock_guard lock(mutex_);
       for (std::size_t i = 0; i < count; ++i) {
         const Completion entry = out[i];
         const auto found = held_.find(entry.endpoint_id);
         if (found != held_.end() && entry.operation == Operation::endpoint_ended) {
-          due.insert(due.end(), found->second.begin(), found->second.end());
+          const std::lock_guard late_lock(late_mutex_);
+          for (const Held& held : found->second) late_.push_back({held.queue, held.entry, Clock::now() + 1s});
           held_.erase(found);
         } else if (found != held_.end() && is_send_side(entry.operation) &&
                    entry.status == Status::cancelled && strikes()) {
-          found->second.push_back({&queue, entry});
+          found->second.push_back({&queue, entry, {}});
           continue;
         }
         out[kept++] = entry;
       }
     }
-    for (const Held& held : due) held.queue->inject(held.entry);
     return kept;
   }
+  Clock::time_point service(provider::Context& inner, Clock::time_point now) override {
+    const auto next = Behaviour::service(inner, now);
+    const std::lock_guard lock(late_mutex_);
+    for (const Held& held : late_) {
+      if (held.due <= now) held.queue->inject(held.entry);
+    }
+    std::erase_if(late_, [&](const Held& held) { return held.due <= now; });
+    return std::min(next, now + 10ms);
+  }
   void gone(Queue& queue) override {
+    {
+      const std::lock_guard lock(late_mutex_);
+      std::erase_if(late_, [&](const Held& held) { return held.queue == &queue; });
+    }
     const std::lock_guard lock(mutex_);
     for (auto& [id, held] : held_) std::erase_if(held, [&](const Held& h) { return h.queue == &queue; });
   }
@@ -197,9 +209,12 @@ class TheOtherQueueComesLater final : public Behaviour {
   struct Held {
     Queue* queue;
     Completion entry;
+    Clock::time_point due{};
   };
   std::mutex mutex_;
   std::map<std::uint32_t, std::vector<Held>> held_;
+  std::mutex late_mutex_;
+  std::vector<Held> late_;
 };
 
 // ERR-7: "It needs no room". Here it is lost when the poll before it was filled to the brim.

@@ -86,7 +86,7 @@ class OnlyThePolledQueueMoves final : public Behaviour {
     return Behaviour::poll(queue, out, room);
   }
   Clock::time_point service(provider::Context& inner, Clock::time_point now) override {
-    if (now - polled_.load() < 50ms && strikes()) return now + 10ms;
+    if (now - polled_.load() < 1s && strikes()) return now + 10ms;
     return Behaviour::service(inner, now);
   }
 
