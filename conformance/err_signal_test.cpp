@@ -27,6 +27,9 @@ std::atomic<int> broken_pipes = 0;
 void post_to_the_killed(Test& test, weft::ProgressMode progress, bool single) {
   Peer peer = test.start_process_peer([](Test& t, Channel& control) {
     Side side = accept_side(t, control);
+    const GuardedBuffer memory(1 << 20);
+    weft::MemoryRegion region = side.region(memory, weft::Access::remote_write);
+    give_key(control, region);
     control.barrier();
     control.barrier(60s);
   });
@@ -39,6 +42,7 @@ void post_to_the_killed(Test& test, weft::ProgressMode progress, bool single) {
   side.context = weft::Context::open(context_options);
   side.completions = Completions(side.context.create_completion_queue());
   side.endpoint = connect_one(side, peer.control());
+  const weft::RemoteMemory remote = side.take_key(peer.control());
   peer.control().barrier();
   const GuardedBuffer buffer(1 << 20);
   weft::MemoryRegion region = side.region(buffer);
@@ -52,7 +56,11 @@ void post_to_the_killed(Test& test, weft::ProgressMode progress, bool single) {
   Status status = Status::ok;
   const Segment pieces[] = {region.slice(0, 1000), region.slice(1000, 100'000), region.slice(7, 7)};
   std::vector<weft::WorkRequest> batch(3);
-  for (weft::WorkRequest& request : batch) request.segments = pieces;
+  for (weft::WorkRequest& request : batch) {
+    request.operation = Operation::write;  // it needs nobody's receive to go out
+    request.segments = pieces;
+    request.remote = remote.at(0);
+  }
   while (status != Status::not_connected && !deadline.passed()) {
     // One by one, and several in pieces: they need not leave by the same system call.
     status = single ? side.endpoint.send(region.slice(0, 1000), 1) : side.endpoint.post(batch).status;

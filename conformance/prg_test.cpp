@@ -204,7 +204,7 @@ CONFORMANCE_TEST(PRG, 5, an_accepted_operation_goes_out_without_further_calls, w
     const GuardedBuffer buffer(1 << 20);
     weft::MemoryRegion region = side.region(buffer);
     for (const std::size_t size : sizes) {
-      for (int count = 1; count <= 5; count += 4) {
+      for (const int count : {1, 5, 5}) {
         for (int i = 0; i < count; ++i) REQUIRE_EQ(side.endpoint.receive(region.whole(), 1), Status::ok);
         control.barrier();
         control.barrier();  // they are posted
@@ -219,11 +219,22 @@ CONFORMANCE_TEST(PRG, 5, an_accepted_operation_goes_out_without_further_calls, w
   const GuardedBuffer buffer(1 << 20);
   weft::MemoryRegion region = side.region(buffer);
   for (const std::size_t size : sizes) {
-    for (int count = 1; count <= 5; count += 4) {
+    bool at_once = false;
+    for (const int count : {1, 5, 5}) {
       peer.control().barrier();
-      for (int i = 0; i < count; ++i) {
-        REQUIRE_EQ(post_soon([&] { return side.endpoint.send(region.slice(0, size), 1); }), Status::ok);
+      // One by one, then as many in one batch.
+      const Segment piece = region.slice(0, size);
+      const std::vector<weft::WorkRequest> batch(at_once ? 5 : 1, {.context = 1, .segments = {&piece, 1}});
+      for (int i = 0; i < count; i += at_once ? 5 : 1) {
+        std::span<const weft::WorkRequest> left = batch;
+        REQUIRE_EQ(post_soon([&] {
+                     const weft::PostResult result = side.endpoint.post(left);
+                     left = left.subspan(result.accepted);
+                     return result.status;
+                   }),
+                   Status::ok);
       }
+      at_once = count == 5;
       peer.control().barrier();
       peer.control().barrier();  // here this side makes no call at all
       for (const Completion& sent : side.completions.take(static_cast<std::size_t>(count))) {
@@ -232,37 +243,6 @@ CONFORMANCE_TEST(PRG, 5, an_accepted_operation_goes_out_without_further_calls, w
     }
   }
   peer.finish();
-}
-
-// In one post: what of it waits for more to come must not wait for a call.
-CONFORMANCE_TEST(PRG, 5, the_end_of_a_batch_goes_out_without_further_calls, alone) {
-  Loop loop = make_loop(test);
-  const GuardedBuffer buffer(1 << 17);
-  weft::MemoryRegion region = loop.region(buffer);
-  const GuardedBuffer target(1 << 17);
-  weft::MemoryRegion target_region = loop.region(target);
-  for (const std::size_t size : {8U, 1000U, 100'000U}) {
-    for (std::size_t count = 2; count <= 8; count += 3) {
-      for (std::size_t i = 0; i < count; ++i) {
-        REQUIRE_EQ(loop.far_endpoint.receive(target_region.slice(0, size), i), Status::ok);
-      }
-      pause(30ms);  // the grants are there
-      const Segment piece = region.slice(0, size);
-      std::vector<weft::WorkRequest> batch(count);
-      for (weft::WorkRequest& request : batch) request.segments = {&piece, 1};
-      std::span<const weft::WorkRequest> left = batch;
-      REQUIRE_EQ(post_soon([&] {
-                   const weft::PostResult result = loop.near_endpoint.post(left);
-                   left = left.subspan(result.accepted);
-                   return result.status;
-                 }),
-                 Status::ok);
-      const Stopwatch watch;
-      for (std::size_t i = 0; i < count; ++i) CHECK_EQ(loop.far.next_of(Operation::receive, 3s).context, i);
-      CHECK_LE(watch.without_stalls(), 400ms) << count << " of " << size << " bytes";
-      for (const Completion& sent : loop.near.take(count)) CHECK_EQ(sent.status, Status::ok);
-    }
-  }
 }
 
 // "At once": the best of many tries tells, however busy the machine is. What is held back for a timer is
