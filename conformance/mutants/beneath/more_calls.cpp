@@ -122,16 +122,6 @@ int close(int descriptor) {
   return real<decltype(::close)>("close")(descriptor);
 }
 
-ssize_t sendmsg(int descriptor, const msghdr* message, int flags) {
-  auto* call = real<decltype(::sendmsg)>("sendmsg");
-  // ERR-6: "a vanished peer raises no SIGPIPE".
-  if (is("batches-raise-sigpipe") && (flags & MSG_NOSIGNAL) != 0 && is_tcp(descriptor)) {
-    strike();
-    flags &= ~MSG_NOSIGNAL;
-  }
-  return call(descriptor, message, flags);
-}
-
 int epoll_wait(int descriptor, epoll_event* events, int most, int timeout) {
   auto* call = real<decltype(::epoll_wait)>("epoll_wait");
   const bool waits = most == 1 && timeout > 0;  // a program in wait(): it looks for one event

@@ -150,52 +150,6 @@ class LosesTheFirstMessageInAHurry final : public Behaviour {
   std::map<std::uint32_t, Clock::time_point> up_;
 };
 
-// CON-6: "Running out of descriptors is an error for the newcomer only."
-class OutOfDescriptorsHitsAnother final : public Behaviour {
- public:
-  void go_up(Endpoint& endpoint) override {
-    {
-      const std::lock_guard lock(mutex_);
-      up_.insert(&endpoint);
-    }
-    Behaviour::go_up(endpoint);
-  }
-  void end(Endpoint& endpoint, const provider::EndOrder& order) override {
-    {
-      const std::lock_guard lock(mutex_);
-      up_.erase(&endpoint);
-    }
-    Behaviour::end(endpoint, order);
-  }
-  Clock::time_point service(provider::Context& inner, Clock::time_point now) override {
-    Endpoint* victim = nullptr;
-    {
-      const std::lock_guard lock(mutex_);
-      const bool out = is_out_of_descriptors();
-      // The mark that it struck needs a descriptor, too.
-      if (!out && hit_) hit_ = !strikes();
-      if (!up_.empty() && out && !hit_) {
-        hit_ = true;
-        victim = *up_.begin();
-        up_.erase(up_.begin());
-      }
-    }
-    if (victim != nullptr) victim->events().failed(Status::aborted, 0, EMFILE, "out of descriptors");
-    return std::min(Behaviour::service(inner, now), now + 10ms);
-  }
-
- private:
-  static bool is_out_of_descriptors() {
-    const int copy = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 0);
-    if (copy >= 0) ::close(copy);
-    return copy < 0 && errno == EMFILE;
-  }
-
-  std::mutex mutex_;
-  bool hit_ = false;
-  std::set<Endpoint*> up_;
-};
-
 // CON-8: "All limits seen through an endpoint are the negotiated ones (depths, largest message, outstanding
 // reads)."
 class KeepsItsOwnDepths final : public Behaviour {
@@ -296,7 +250,6 @@ void add_contract_connecting(std::vector<Mutant>& mutants) {
          if (e.is_up() || w.operation != Operation::send || !m.strikes()) return std::nullopt;
          return Status::ok;
        })});
-  add({"out-of-descriptors-hits-another", "CON-6", S::corner, "", "", made<OutOfDescriptorsHitsAnother>()});
   add(beneath("says-nothing-when-out-of-descriptors", "CON-6", S::corner));
   add(beneath("turns-one-of-many-away", "CON-6", S::rare));
   add(beneath("keeps-silent-peers", "CON-7", S::always));
@@ -307,7 +260,6 @@ void add_contract_connecting(std::vector<Mutant>& mutants) {
   add(beneath("watches-nobody", "ERR-3", S::corner));
   add(beneath("gives-up-on-full-sockets", "ERR-3", S::corner));
   add(beneath("interrupted-waits-time-out", "ERR-6", S::always));
-  add(beneath("batches-raise-sigpipe", "ERR-6", S::corner));
   add(beneath("oversleeps", "PRG-3", S::always));
   add(beneath("does-not-sleep", "PRG-3", S::always));
 

@@ -158,65 +158,6 @@ class WhatNeverWasUpEndsToo final : public Behaviour {
   }
 };
 
-// ERR-7: "after all its other completions, of both sides, are in their queues".
-class TheOtherQueueComesLater final : public Behaviour {
- public:
-  void prepared(const provider::EndpointRequest& request) override {
-    const std::lock_guard lock(mutex_);
-    if (request.send_queue != request.receive_queue) held_[request.id];
-  }
-  std::size_t poll(Queue& queue, Completion* out, std::size_t room) override {
-    const std::size_t count = Behaviour::poll(queue, out, room);
-    std::size_t kept = 0;
-    {
-      const std::lock_guard lock(mutex_);
-      for (std::size_t i = 0; i < count; ++i) {
-        const Completion entry = out[i];
-        const auto found = held_.find(entry.endpoint_id);
-        if (found != held_.end() && entry.operation == Operation::endpoint_ended) {
-          const std::lock_guard late_lock(late_mutex_);
-          for (const Held& held : found->second) late_.push_back({held.queue, held.entry, Clock::now() + 1s});
-          held_.erase(found);
-        } else if (found != held_.end() && is_send_side(entry.operation) &&
-                   entry.status == Status::cancelled && strikes()) {
-          found->second.push_back({&queue, entry, {}});
-          continue;
-        }
-        out[kept++] = entry;
-      }
-    }
-    return kept;
-  }
-  Clock::time_point service(provider::Context& inner, Clock::time_point now) override {
-    const auto next = Behaviour::service(inner, now);
-    const std::lock_guard lock(late_mutex_);
-    for (const Held& held : late_) {
-      if (held.due <= now) held.queue->inject(held.entry);
-    }
-    std::erase_if(late_, [&](const Held& held) { return held.due <= now; });
-    return std::min(next, now + 10ms);
-  }
-  void gone(Queue& queue) override {
-    {
-      const std::lock_guard lock(late_mutex_);
-      std::erase_if(late_, [&](const Held& held) { return held.queue == &queue; });
-    }
-    const std::lock_guard lock(mutex_);
-    for (auto& [id, held] : held_) std::erase_if(held, [&](const Held& h) { return h.queue == &queue; });
-  }
-
- private:
-  struct Held {
-    Queue* queue;
-    Completion entry;
-    Clock::time_point due{};
-  };
-  std::mutex mutex_;
-  std::map<std::uint32_t, std::vector<Held>> held_;
-  std::mutex late_mutex_;
-  std::vector<Held> late_;
-};
-
 // ERR-7: "It needs no room". Here it is lost when the poll before it was filled to the brim.
 class AnEndNeedsRoom final : public Behaviour {
  public:
@@ -263,7 +204,6 @@ void add_contract_endings(std::vector<Mutant>& mutants) {
   add({"its-thread-takes-one-signal", "ERR-6", S::corner, "", "", made<ItsThreadTakesOneSignal>()});
   add({"an-end-wakes-nobody", "ERR-7", S::always, "", "", made<AnEndWakesNobody>()});
   add({"what-never-was-up-ends-too", "ERR-7", S::always, "", "", made<WhatNeverWasUpEndsToo>()});
-  add({"the-other-queue-comes-later", "ERR-7", S::corner, "", "", made<TheOtherQueueComesLater>()});
   add({"an-end-needs-room", "ERR-7", S::corner, "", "", made<AnEndNeedsRoom>()});
   // ERR-7: "with the first cause", and one entry each: now and then it is the second that counts.
   add({"an-end-is-lost-now-and-then",

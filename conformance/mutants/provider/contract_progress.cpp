@@ -15,16 +15,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// PRG-1: "Polling never blocks".
-class BlocksNowAndThen final : public Behaviour {
- public:
-  std::size_t poll(Queue& queue, Completion* out, std::size_t room) override {
-    const std::size_t count = Behaviour::poll(queue, out, room);
-    if (count > 0 && strikes()) std::this_thread::sleep_for(2s);
-    return count;
-  }
-};
-
 // PRG-1: "No endpoint starves another." Here the first of a queue goes before all others, while it lasts.
 class TheFirstStarvesTheOthers final : public Behaviour {
  public:
@@ -75,23 +65,6 @@ class TheFirstStarvesTheOthers final : public Behaviour {
   };
   std::mutex mutex_;
   std::map<Queue*, Waiting> waiting_;
-};
-
-// PRG-1: "all others progress within 100 ms whatever the program does". Here nobody is helped while the
-// program polls anything.
-class OnlyThePolledQueueMoves final : public Behaviour {
- public:
-  std::size_t poll(Queue& queue, Completion* out, std::size_t room) override {
-    polled_ = Clock::now();
-    return Behaviour::poll(queue, out, room);
-  }
-  Clock::time_point service(provider::Context& inner, Clock::time_point now) override {
-    if (now - polled_.load() < 1s && strikes()) return now + 10ms;
-    return Behaviour::service(inner, now);
-  }
-
- private:
-  std::atomic<Clock::time_point> polled_{Clock::time_point{}};
 };
 
 // PRG-2: "(within 100 ms of what the fabric needs)".
@@ -334,9 +307,7 @@ void add_contract_progress(std::vector<Mutant>& mutants) {
   const auto holds_back = [](Which which, Clock::duration time) {
     return [which, time] { return std::make_unique<HoldsBack>(which, time); };
   };
-  add({"blocks-now-and-then", "PRG-1", S::rare, "", "", made<BlocksNowAndThen>(), {}, 50});
   add({"the-first-starves-the-others", "PRG-1", S::corner, "", "", made<TheFirstStarvesTheOthers>()});
-  add({"only-the-polled-queue-moves", "PRG-1", S::corner, "", "", made<OnlyThePolledQueueMoves>()});
   add({"serves-the-absent-late", "PRG-2", S::always, "", "", made<ServesTheAbsentLate>()});
   add({"gives-up-the-absent", "PRG-2", S::corner, "", "", made<GivesUpTheAbsent>()});
   add({"arms-what-is-there-now-and-then",
