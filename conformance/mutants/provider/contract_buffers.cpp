@@ -171,9 +171,14 @@ void add_contract_buffers(std::vector<Mutant>& mutants) {
        [] { return std::make_unique<TouchesReceivesLater>(false); },
        {"OPS_6"}});
   // CMP-3: "every later operation of that endpoint finds it done".
-  add({"reads-pass-writes-that-completed", "CMP-3", S::corner, "", "",
+  add({"reads-pass-writes-that-completed",
+       "CMP-3",
+       S::corner,
+       "",
+       "",
        overtaken([](const WorkRequest& w) { return w.operation == Operation::write && is_signalled(w); },
-                 [](const WorkRequest& w) { return w.operation == Operation::read; })});
+                 [](const WorkRequest& w) { return w.operation == Operation::read; }),
+       {"OPS_6"}});
 
   add({"touches-what-follows-a-truncated-receive", "CMP-7", S::always, "", "",
        touches_beside(Status::truncated, false)});
@@ -182,9 +187,9 @@ void add_contract_buffers(std::vector<Mutant>& mutants) {
   add({"touches-what-follows-a-cancelled-receive", "CMP-7", S::corner, "", "",
        touches_beside(Status::cancelled, false)});
   add({"atomics-are-repeated-at-the-end", "CMP-7", S::corner, "", "", made<AtomicsAreRepeatedAtTheEnd>()});
-  // CMP-7: a failure carries no payload; and the header says: bytes are "0 for failures".
+  // The header says: bytes are "0 for failures"; CMP-5 has the failure's entry.
   add({"failed-sends-tell-bytes",
-       "CMP-7",
+       "CMP-5",
        S::corner,
        "",
        "",

@@ -207,17 +207,6 @@ class MarksCannotBeTurnedOff final : public Behaviour {
   }
 };
 
-// RCQ-2 and CMP-6: a report waits "until taken".
-class MarksAreLostInFullArrays final : public Behaviour {
- public:
-  std::size_t poll(Queue& queue, Completion* out, std::size_t room) override {
-    const std::size_t count = Behaviour::poll(queue, out, room);
-    if (count == 0 || count < room || out[count - 1].operation != Operation::low_water || !strikes())
-      return count;
-    return count - 1;
-  }
-};
-
 }  // namespace
 
 void add_contract_sharing(std::vector<Mutant>& mutants) {
@@ -238,7 +227,6 @@ void add_contract_sharing(std::vector<Mutant>& mutants) {
   add({"marks-when-set", "RCQ-2", S::corner, "", "", made<MarksWhenSet>()});
   add({"marks-when-rising", "RCQ-2", S::always, "", "", made<MarksWhenRising>()});
   add({"marks-cannot-be-turned-off", "RCQ-2", S::corner, "", "", made<MarksCannotBeTurnedOff>()});
-  add({"marks-are-lost-in-full-arrays", "RCQ-2", S::corner, "", "", made<MarksAreLostInFullArrays>()});
   // RCQ-2: "is reported once per crossing".
   add({"forgets-a-mark-now-and-then",
        "RCQ-2",
