@@ -178,7 +178,7 @@ void add_contract_buffers(std::vector<Mutant>& mutants) {
        "",
        overtaken([](const WorkRequest& w) { return w.operation == Operation::write && is_signalled(w); },
                  [](const WorkRequest& w) { return w.operation == Operation::read; }),
-       {"OPS_6"}});
+       {"OPS_6", "ERR_2_abort"}});
 
   add({"touches-what-follows-a-truncated-receive", "CMP-7", S::always, "", "",
        touches_beside(Status::truncated, false)});

@@ -166,7 +166,7 @@ void add_memory(std::vector<Mutant>& mutants) {
   add({"one-source-for-one-transfer", "MEM-8", S::corner, "one_buffer", "invalid_argument",
        made<OneSourceForOneTransfer>()});
   add({"one-key-for-all", "SEC-2", S::always, "keys_differ", "", made<OneKeyForAll>()});
-  add({"trusts-silently", "SEC-3", S::always, "", "trust_text", made<TrustsSilently>(), {"SEC_3"}});
+  add({"trusts-silently", "SEC-3", S::always, "", "text.empty()", made<TrustsSilently>(), {"SEC_3"}});
   add({"trusts-others-than-it-says",
        "SEC-3",
        S::always,
