@@ -168,7 +168,10 @@ CONFORMANCE_TEST(CMP, 3, after_its_completion_a_buffer_is_the_programs_again, wi
         REQUIRE_EQ(side.completions.next_of(Operation::receive).bytes, size);
         CHECK_EQ(pattern_difference(buffer.bytes(0, size), t.seed() + size), "")
             << size << " bytes, late " << late;
+        buffer.poison();
         control.barrier();
+        side.completions.collect();
+        CHECK_EQ(buffer.touched(), "") << "a finished receive's, " << size << " bytes, late " << late;
       }
     }
   });

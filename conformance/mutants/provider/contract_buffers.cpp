@@ -170,16 +170,6 @@ void add_contract_buffers(std::vector<Mutant>& mutants) {
        "",
        [] { return std::make_unique<TouchesReceivesLater>(false); },
        {"OPS_6"}});
-  // CMP-3: "every later operation of that endpoint finds it done".
-  add({"reads-pass-writes-that-completed",
-       "CMP-3",
-       S::corner,
-       "",
-       "",
-       overtaken([](const WorkRequest& w) { return w.operation == Operation::write && is_signalled(w); },
-                 [](const WorkRequest& w) { return w.operation == Operation::read; }),
-       {"OPS_6", "ERR_2_abort"}});
-
   add({"touches-what-follows-a-truncated-receive", "CMP-7", S::always, "", "",
        touches_beside(Status::truncated, false)});
   add({"touches-what-precedes-a-cancelled-receive", "CMP-7", S::corner, "", "",
