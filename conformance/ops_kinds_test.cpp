@@ -168,6 +168,7 @@ CONFORMANCE_TEST(OPS, 7, receives_of_a_shared_queue_scatter_too, alone) {
   Completions far(context.create_completion_queue());
   weft::ReceiveQueueOptions queue_options;
   queue_options.queue = far.queue();
+  queue_options.depth = 4;
   const Pieces from(context);
   const Pieces into(context);
   weft::ReceiveQueue shared = context.create_receive_queue(queue_options);

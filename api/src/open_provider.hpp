@@ -17,7 +17,7 @@ struct OpenedProvider {
   std::string name;     // with decorators in front: "trace+name"; without what lies beneath
   std::string version;  // the innermost provider's own text
   // What the options and the environment came to.
-  SocketAddress local_address;  // the device's address, port 0; no address when no device was asked for
+  SocketAddress local_address;     // the device's address, port 0; no address when no device was asked for
   std::string local_address_text;  // as Attributes::local_address; "any" when it is bound to none
   std::chrono::milliseconds peer_timeout{};
 };

@@ -90,7 +90,7 @@ void* EndpointMemory::take(std::size_t bytes) {
 
 void EndpointMemory::give(void* memory, std::size_t bytes) noexcept {
   if (is_plain) {
-    ::operator delete (memory, bytes, std::align_val_t{line});
+    ::operator delete (memory, std::align_val_t{line});
     return;
   }
   if (memory == nullptr) return;

@@ -87,8 +87,12 @@ Context::Context(provider::Host& host, Port port, const provider::OpenRequest& r
   attributes_.device = fabric_.port().name + "/" + std::to_string(fabric_.port().number) + "/" +
                        std::to_string(fabric_.usual_gid().gid_index);
   // Bound to one address only when it was asked for; else each connection chooses among the device's.
-  const bool bound = !request.address.empty();
-  attributes_.local_address = bound ? address_text(fabric_.port(), fabric_.usual_gid()) : "any";
+  // The address of a device that was named as well, and does not have it, binds the control connections
+  // alone: the core, which does that, tells it.
+  if (request.address.empty())
+    attributes_.local_address = "any";
+  else if (fabric_.port().gid_of(request.address) != nullptr)
+    attributes_.local_address = address_text(fabric_.port(), fabric_.usual_gid());
 }
 
 Context::~Context() = default;
