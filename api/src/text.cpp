@@ -3,7 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <system_error>
+#include <array>
+#include <cstring>
 #include <utility>
 
 namespace weft::core {
@@ -111,7 +112,12 @@ std::string suggestion(std::string_view written, std::span<const std::string> ca
   return best == nullptr ? std::string() : fmt::format(" (did you mean {}?)", quoted(*best));
 }
 
-std::string system_text(int error_number) { return std::generic_category().message(error_number); }
+// Not by way of std::error_category: a virtual call is one that the undefined behaviour sanitizer checks with
+// a pipe, and "too many open files" is said when there can be none.
+std::string system_text(int error_number) {
+  std::array<char, 128> text{};
+  return strerror_r(error_number, text.data(), text.size());
+}
 
 std::vector<std::string_view> split(std::string_view text, char separator) {
   std::vector<std::string_view> pieces;
