@@ -50,7 +50,8 @@ CONFORMANCE_TEST(CMP, 1, signalled_operations_complete_once_unsignalled_ones_not
                                         return loop.near_endpoint.flush(i, flags);
                                     }
                                   }),
-               Status::ok);
+               Status::ok)
+        << "operation " << i << "; the endpoint's end: " << loop.near_endpoint.describe_end();
     if (signalled) expected.push_back(i);
     // Receives are bounded by their depth: take them as they come.
     if (takes_receive) CHECK_EQ(loop.far.next().context, i);

@@ -137,7 +137,7 @@ CONFORMANCE_TEST(THR, 1, every_waiter_gets_its_share, alone) {
     return;
   }
   // Two threads sleep on one queue; each completion wakes one of them, and none is left lying.
-  const int rounds = static_cast<int>(test.rounds(200, 1));
+  const int rounds = 2 * static_cast<int>(test.rounds(100, 2));
   Loop loop = make_loop(test);
   std::atomic<int> taken{0};
   {
