@@ -1,5 +1,6 @@
 """Runs Debian's perftest for one piece of work and reads its output into the rows of weft-native-verbs."""
 import itertools
+import json
 import os
 import re
 import statistics
@@ -11,6 +12,13 @@ programs = {"send": ["ib_send"], "write": ["ib_write"], "read": ["ib_read"],
 extra = {"fetch_add": ["-A", "FETCH_AND_ADD"]}
 inline_limit = 64
 ports = itertools.count(18600 + os.getpid() % 200 * 40)
+
+
+def port():
+    """Another one each time."""
+    return next(ports)
+
+
 metrics = {"latency": ["latency_p50_us", "latency_p99_us"], "rate": ["rate_mps"], "bandwidth": ["bandwidth_mbps"]}
 
 
@@ -41,14 +49,24 @@ def command(work, device, gid_index, port):
     return arguments
 
 
-def is_listening(port):
+def is_listening(wanted):
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
         with open(table, encoding="ascii") as file:
             for line in file:
                 fields = line.split()
-                if len(fields) > 3 and fields[1].endswith(f":{port:04X}") and fields[3] == "0A":
+                if len(fields) > 3 and fields[1].endswith(f":{wanted:04X}") and fields[3] == "0A":
                     return True
     return False
+
+
+def wait_until_listening(wanted, server, name):
+    deadline = time.monotonic() + 20
+    while not is_listening(wanted):
+        if server.poll() is not None or time.monotonic() > deadline:
+            server.kill()
+            said = server.stdout.read()[-1500:] if server.stdout else ""
+            raise PerftestError(f"{name} did not start:\n{said}")
+        time.sleep(0.02)
 
 
 def parse(work, output):
@@ -76,17 +94,12 @@ def run_once(work, device, gid_index, limit=120):
 
 
 def run_sides(work, device, gid_index, limit):
-    port = next(ports)
-    arguments = command(work, device, gid_index, port)
+    where = port()
+    arguments = command(work, device, gid_index, where)
     with subprocess.Popen(arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           text=True) as server:
         try:
-            deadline = time.monotonic() + 20
-            while not is_listening(port):
-                if server.poll() is not None or time.monotonic() > deadline:
-                    server.kill()
-                    raise PerftestError(f"`{' '.join(arguments)}` did not start:\n{server.stdout.read()[-1500:]}")
-                time.sleep(0.02)
+            wait_until_listening(where, server, f"`{' '.join(arguments)}`")
             done = subprocess.run([*arguments, "127.0.0.1"], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                                   stderr=subprocess.STDOUT, text=True, timeout=limit, check=False)
             if done.returncode != 0:
@@ -97,6 +110,18 @@ def run_sides(work, device, gid_index, limit):
             if server.poll() is None:
                 server.kill()
     return parse(work, done.stdout)
+
+
+def native_once(program, work, device, gid_index):
+    """One run of weft-native-verbs: the figures, and its row for the counts."""
+    arguments = [program, "-d", device, "-x", str(gid_index), "--operation", work["operation"],
+                 "--kind", work["kind"], "-s", str(work["size"]), "--depth", str(work["depth"]), "--batch",
+                 str(work["batch"]), "-n", str(work["operations"]), "--runs", "1"]
+    done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, timeout=120, check=False)
+    if done.returncode != 0:
+        raise PerftestError(f"`{' '.join(arguments)}` failed with status {done.returncode}")
+    rows = json.loads(done.stdout)
+    return [one["native"] for one in rows], rows[0]
 
 
 def row(work, device, metric, values):
