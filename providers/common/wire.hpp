@@ -156,4 +156,16 @@ std::byte* store(std::byte* to, const T& value) noexcept {
   return to + sizeof value;
 }
 
+// A message of one frame that has nothing but its bytes: a transport whose messages keep their lengths can
+// leave the header out, and make it anew at the other side.
+[[nodiscard]] inline bool is_plain_message(const std::byte* frame, std::size_t length) noexcept {
+  if (length < sizeof(Header)) return false;
+  const auto header = load<Header>(frame);
+  return header.type == static_cast<std::uint8_t>(Type::whole_send) && header.flags == 0 &&
+         header.slot == 0 && header.word == 0 && header.length == length - sizeof(Header);
+}
+inline void store_plain_header(std::byte* at, std::size_t length) noexcept {
+  store(at, Header{static_cast<std::uint8_t>(Type::whole_send), 0, 0, static_cast<std::uint32_t>(length), 0});
+}
+
 }  // namespace weft::engine::wire

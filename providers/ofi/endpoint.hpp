@@ -20,6 +20,10 @@ class OfiEndpoint final : public engine::MessageEndpoint {
   [[nodiscard]] Submitted submit(engine::SendBuffer& buffer, std::int32_t& native_code) noexcept override {
     return port_->submit(buffer, peer_, native_code);
   }
+  [[nodiscard]] Submitted submit_small(const engine::message::Header& header, const iovec& bytes,
+                                       std::int32_t& native_code) noexcept override {
+    return port_->submit_small(header, bytes, peer_, native_code);
+  }
   void disconnect_fabric() noexcept override;
   [[nodiscard]] bool can_pull() const noexcept override { return memory_ && memory_->reaches(); }
   [[nodiscard]] std::size_t offer(const engine::Piece& memory, std::span<std::byte> token) noexcept override {

@@ -21,7 +21,8 @@ struct Fabric {
   bool maps_once;  // a peer in the same process is used where its owner mapped it, without a hold on it
   std::uint32_t message_size;  // largest message
   std::uint32_t inject_size;   // up to here the fabric copies at once
-  std::uint32_t offer_from;    // from here on the target fetches payload across processes; 0: never
+  std::uint32_t swift_size;  // up to here it does so with the least work, if the header is a tag; 0: no tags
+  std::uint32_t offer_from;  // from here on the target fetches payload across processes; 0: never
   std::uint32_t
       queue_size;  // entries of its completion queue, and of each direction of an endpoint; 0: its own
   Trust trust;

@@ -4,6 +4,7 @@
 #include <rdma/fabric.h>
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
+#include <rdma/fi_tagged.h>
 
 #include <memory>
 

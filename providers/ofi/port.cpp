@@ -1,6 +1,5 @@
 #include "port.hpp"
 
-#include <rdma/fi_cm.h>
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
@@ -14,11 +13,32 @@
 namespace weft::ofi {
 
 using Submitted = engine::MessageEndpoint::Submitted;
+using engine::message::Header;
 
 namespace {
 
 std::string key_of(const std::vector<std::byte>& address) {
   return {reinterpret_cast<const char*>(address.data()), address.size()};
+}
+
+// A header as a tag and the immediate data beside it. That its engine's header was left out (engine::wire::
+// is_plain_message) stands in a bit of the kind that no kind has.
+constexpr std::uint32_t is_plain = 0x40U << engine::message::slot_bits;
+
+[[nodiscard]] constexpr std::uint64_t tag_of(const Header& header) noexcept {
+  return std::uint64_t{header.slot_and_kind} << 32 | header.sequence;
+}
+[[nodiscard]] constexpr Header header_of(std::uint64_t tag, std::uint64_t data) noexcept {
+  return {data, static_cast<std::uint32_t>(tag >> 32), static_cast<std::uint32_t>(tag)};
+}
+
+// What a call that sends answered.
+[[nodiscard]] Submitted outcome(ssize_t code, Submitted taken, std::int32_t& native_code) noexcept {
+  if (code == 0) [[likely]]
+    return taken;
+  if (code == -FI_EAGAIN || code == -FI_ENOMEM || code == -FI_ENOBUFS) return Submitted::no_room;
+  native_code = static_cast<std::int32_t>(code);
+  return Submitted::broken;
 }
 
 // The ports of this process by name, for fabrics that map the memory of a peer in the same process only once:
@@ -66,51 +86,14 @@ Port::Port(std::unique_ptr<Device> device, std::uint64_t number, std::size_t mes
       events_(events),
       message_size_(message_size),
       inject_size_(device_->inject_size()),
-      info_(device_->info(number)),
-      domain_(device_->open_domain(*info_)) {
-  open_completions();
-  open_endpoint();
+      swift_size_(device_->fabric().swift_size),
+      rdm_(*device_, device_->info(number), uses_tags() ? FI_CQ_FORMAT_TAGGED : FI_CQ_FORMAT_MSG) {
   make_receives();
-}
-
-void Port::open_completions() {
-  const Device& device = *device_;
-  fi_cq_attr wanted{};
-  wanted.format = FI_CQ_FORMAT_MSG;
-  wanted.size = device.fabric().queue_size;
-  wanted.wait_obj = device.fabric().waits ? FI_WAIT_FD : FI_WAIT_NONE;
-  fid_cq* completions = nullptr;
-  check(fi_cq_open(domain_.get(), &wanted, &completions, nullptr),
-        "libfabric's completion queue cannot be opened");
-  completions_.reset(completions);
-  if (device.fabric().waits) {
-    check(fi_control(&completions_->fid, FI_GETWAIT, &descriptor_),
-          "libfabric's queue has no descriptor to wait on");
-  }
-}
-
-void Port::open_endpoint() {
-  fi_av_attr kind{};
-  kind.type = info_->domain_attr->av_type == FI_AV_UNSPEC ? FI_AV_TABLE : info_->domain_attr->av_type;
-  fid_av* addresses = nullptr;
-  check(fi_av_open(domain_.get(), &kind, &addresses, nullptr), "libfabric's address vector cannot be opened");
-  addresses_.reset(addresses);
-  fid_ep* endpoint = nullptr;
-  check(fi_endpoint(domain_.get(), info_.get(), &endpoint, nullptr), "libfabric's endpoint cannot be made");
-  endpoint_.reset(endpoint);
-  check(fi_ep_bind(endpoint, &completions_->fid, FI_TRANSMIT | FI_RECV),
-        "libfabric's endpoint cannot be bound");
-  check(fi_ep_bind(endpoint, &addresses_->fid, 0), "libfabric's endpoint cannot be bound");
-  check(fi_enable(endpoint), "libfabric's endpoint cannot be enabled");
-  std::size_t length = 256;
-  name_.resize(length);
-  check(fi_getname(&endpoint->fid, name_.data(), &length), "libfabric's endpoint has no address");
-  name_.resize(std::min(length, name_.size()));
 }
 
 void Port::make_receives() {
   const std::size_t count =
-      std::min<std::size_t>(receives_wanted, std::max<std::size_t>(info_->rx_attr->size / 2, 1));
+      std::min<std::size_t>(receives_wanted, std::max<std::size_t>(rdm_.info->rx_attr->size / 2, 1));
   receive_memory_ = std::make_unique_for_overwrite<std::byte[]>(count * message_size_);
   receive_registration_ = register_memory(receive_memory_.get(), count * message_size_);
   receives_.resize(count);
@@ -123,13 +106,13 @@ void Port::make_receives() {
 
 void* Port::register_memory(std::byte* bytes, std::size_t length) {
   if (!device_->needs_registration()) return nullptr;
-  registrations_.reserve(registrations_.size() + 1);
+  rdm_.registrations.reserve(rdm_.registrations.size() + 1);
   fid_mr* registration = nullptr;
   static std::atomic<std::uint64_t> next_key{1};
-  check(fi_mr_reg(domain_.get(), bytes, length, FI_SEND | FI_RECV, 0, next_key.fetch_add(1), 0, &registration,
-                  nullptr),
+  check(fi_mr_reg(rdm_.domain.get(), bytes, length, FI_SEND | FI_RECV, 0, next_key.fetch_add(1), 0,
+                  &registration, nullptr),
         "libfabric cannot register " + std::to_string(length) + " bytes for messages");
-  registrations_.emplace_back(registration);
+  rdm_.registrations.emplace_back(registration);
   return fi_mr_desc(registration);
 }
 
@@ -138,11 +121,11 @@ fi_addr_t Port::add_peer(const std::vector<std::byte>& address) {
   Peer& peer = peers_[key];
   if (peer.users == 0 && peer.address == FI_ADDR_UNSPEC) {
     if (device_->fabric().maps_once) peer.here = neighbours().find(address);
-    const int added = fi_av_insert(addresses_.get(), address.data(), 1, &peer.address, 0, nullptr);
-    if (added != 1) {
+    try {
+      peer.address = rdm_.insert(address);
+    } catch (...) {
       peers_.erase(key);
-      throw Error(Status::unreachable, "libfabric does not take the peer's address: " +
-                                           text_of(added < 0 ? added : -FI_EADDRNOTAVAIL));
+      throw;
     }
   }
   ++peer.users;
@@ -154,7 +137,7 @@ void Port::retire() noexcept {
   if (!device_->fabric().maps_once) return;
   for (auto& [key, peer] : peers_) {
     if (peer.address != FI_ADDR_UNSPEC)
-      static_cast<void>(fi_av_remove(addresses_.get(), &peer.address, 1, 0));
+      static_cast<void>(fi_av_remove(rdm_.addresses.get(), &peer.address, 1, 0));
   }
   peers_.clear();
 }
@@ -165,20 +148,42 @@ void Port::drop_peer(const std::vector<std::byte>& address) noexcept {
   // Another endpoint may meet it again. (shm of libfabric 1.17 crashes on what a peer it has forgotten still
   // sends.)
   if (!device_->fabric().forgets) return;
-  static_cast<void>(fi_av_remove(addresses_.get(), &found->second.address, 1, 0));
+  static_cast<void>(fi_av_remove(rdm_.addresses.get(), &found->second.address, 1, 0));
   peers_.erase(found);
 }
 
 Submitted Port::submit(engine::SendBuffer& buffer, fi_addr_t peer, std::int32_t& native_code) noexcept {
   const bool inject = buffer.length <= inject_size_;
-  const ssize_t code = inject ? fi_inject(endpoint_.get(), buffer.bytes, buffer.length, peer)
-                              : fi_send(endpoint_.get(), buffer.bytes, buffer.length, buffer.registration,
+  const Submitted taken = inject ? Submitted::done : Submitted::under_way;
+  if (uses_tags()) {
+    const auto header = engine::wire::load<Header>(buffer.bytes);
+    const std::byte* const bytes = buffer.bytes + sizeof header;
+    const std::size_t length = buffer.length - sizeof header;
+    const ssize_t code =
+        inject ? fi_tinjectdata(rdm_.endpoint.get(), bytes, length, header.token, peer, tag_of(header))
+               : fi_tsenddata(rdm_.endpoint.get(), bytes, length, buffer.registration, header.token, peer,
+                              tag_of(header), buffer.fabric_context.data());
+    return outcome(code, taken, native_code);
+  }
+  const ssize_t code = inject ? fi_inject(rdm_.endpoint.get(), buffer.bytes, buffer.length, peer)
+                              : fi_send(rdm_.endpoint.get(), buffer.bytes, buffer.length, buffer.registration,
                                         peer, buffer.fabric_context.data());
-  if (code == 0) [[likely]]
-    return inject ? Submitted::done : Submitted::under_way;
-  if (code == -FI_EAGAIN || code == -FI_ENOMEM || code == -FI_ENOBUFS) return Submitted::no_room;
-  native_code = static_cast<std::int32_t>(code);
-  return Submitted::broken;
+  return outcome(code, taken, native_code);
+}
+
+Submitted Port::submit_small(const Header& header, const iovec& bytes, fi_addr_t peer,
+                             std::int32_t& native_code) noexcept {
+  const auto* at = static_cast<const std::byte*>(bytes.iov_base);
+  std::size_t length = bytes.iov_len;
+  std::uint64_t tag = tag_of(header);
+  if (length <= swift_size_ + sizeof(engine::wire::Header) && engine::wire::is_plain_message(at, length)) {
+    at += sizeof(engine::wire::Header);
+    length -= sizeof(engine::wire::Header);
+    tag |= std::uint64_t{is_plain} << 32;
+  }
+  if (length > swift_size_ || !uses_tags()) return Submitted::no_room;
+  const ssize_t code = fi_tinjectdata(rdm_.endpoint.get(), at, length, header.token, peer, tag);
+  return outcome(code, Submitted::done, native_code);
 }
 
 Port::Receive* Port::receive_of(void* context) noexcept {
@@ -188,8 +193,12 @@ Port::Receive* Port::receive_of(void* context) noexcept {
 }
 
 void Port::post(Receive& receive) noexcept {
-  const ssize_t code = fi_recv(endpoint_.get(), receive.bytes, message_size_, receive_registration_,
-                               FI_ADDR_UNSPEC, &receive.context);
+  constexpr std::uint64_t any_tag = ~std::uint64_t{0};
+  const ssize_t code = uses_tags() ? fi_trecv(rdm_.endpoint.get(), receive.bytes + sizeof(Header),
+                                              message_size_ - sizeof(Header), receive_registration_,
+                                              FI_ADDR_UNSPEC, 0, any_tag, &receive.context)
+                                   : fi_recv(rdm_.endpoint.get(), receive.bytes, message_size_,
+                                             receive_registration_, FI_ADDR_UNSPEC, &receive.context);
   if (code != 0) [[unlikely]]
     unposted_.push_back(&receive);  // has room for all
 }
@@ -205,44 +214,60 @@ void Port::post_missing() noexcept {
 bool Port::progress() noexcept {
   if (!unposted_.empty()) [[unlikely]]
     post_missing();
-  std::array<fi_cq_msg_entry, most_entries> entries;
-  const ssize_t count = fi_cq_read(completions_.get(), entries.data(), entries.size());
+  return uses_tags() ? read_completions<fi_cq_tagged_entry>() : read_completions<fi_cq_msg_entry>();
+}
+
+template <class Entry>
+bool Port::read_completions() noexcept {
+  std::array<Entry, most_entries> entries;
+  const ssize_t count = fi_cq_read(rdm_.completions.get(), entries.data(), entries.size());
   if (count == -FI_EAGAIN) [[likely]]
     return false;
   if (count < 0) {
     if (count == -FI_EAVAIL) take_error();
     return true;
   }
-  for (ssize_t i = 0; i < count; ++i) take(entries[static_cast<std::size_t>(i)]);
+  for (ssize_t i = 0; i < count; ++i) {
+    const Entry& entry = entries[static_cast<std::size_t>(i)];
+    Receive* const receive = receive_of(entry.op_context);
+    if (receive != nullptr) {
+      take(*receive, entry);
+      post(*receive);
+    } else if (entry.op_context != nullptr) {
+      events_.on_sent(*static_cast<engine::SendBuffer*>(entry.op_context));
+    }
+  }
   return count != 0;
 }
 
-void Port::take(const fi_cq_msg_entry& entry) noexcept {
-  Receive* const receive = receive_of(entry.op_context);
-  if (receive != nullptr) {
-    events_.on_message(receive->bytes, std::min(entry.len, message_size_));
-    post(*receive);
-  } else if (entry.op_context != nullptr) {
-    events_.on_sent(*static_cast<engine::SendBuffer*>(entry.op_context));
+void Port::take(Receive& receive, const fi_cq_msg_entry& entry) noexcept {
+  events_.on_message(receive.bytes, std::min(entry.len, message_size_));
+}
+
+void Port::take(Receive& receive, const fi_cq_tagged_entry& entry) noexcept {
+  Header header = header_of(entry.tag, (entry.flags & FI_REMOTE_CQ_DATA) != 0 ? entry.data : 0);
+  std::byte* bytes = receive.bytes + sizeof(Header);
+  std::size_t length = std::min(entry.len, message_size_ - sizeof(Header));
+  if ((header.slot_and_kind & is_plain) != 0) {
+    header.slot_and_kind &= ~is_plain;
+    static_assert(sizeof(Header) == sizeof(engine::wire::Header));
+    bytes = receive.bytes;
+    engine::wire::store_plain_header(bytes, length);
+    length += sizeof(Header);
   }
+  events_.on_message(header, bytes, length);
 }
 
 // Only the context is believed: what failed stands in our own records.
 void Port::take_error() noexcept {
   fi_cq_err_entry entry{};
-  const ssize_t code = fi_cq_readerr(completions_.get(), &entry, 0);
+  const ssize_t code = fi_cq_readerr(rdm_.completions.get(), &entry, 0);
   if (code < 1 || entry.op_context == nullptr) return;
   if (Receive* const receive = receive_of(entry.op_context); receive != nullptr) {
     if (entry.err != FI_ECANCELED) post(*receive);
     return;
   }
   events_.on_send_failed(*static_cast<engine::SendBuffer*>(entry.op_context), entry.err);
-}
-
-bool Port::may_sleep() noexcept {
-  fid* const waited_for = &completions_->fid;
-  fid* list = waited_for;
-  return fi_trywait(device_->native(), &list, 1) == FI_SUCCESS;
 }
 
 }  // namespace weft::ofi

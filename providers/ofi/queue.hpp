@@ -35,6 +35,10 @@ class OfiQueue final : public engine::MessageQueue, private PortEvents {
   void on_message(const std::byte* bytes, std::size_t length) noexcept override {
     message_arrived(bytes, length);
   }
+  void on_message(const engine::message::Header& header, const std::byte* payload,
+                  std::size_t length) noexcept override {
+    message_arrived(header, payload, length);
+  }
   void on_sent(engine::SendBuffer& buffer) noexcept override { sent(buffer); }
   void on_send_failed(engine::SendBuffer& buffer, std::int32_t code) noexcept override;
   Port& open_port(std::vector<std::byte> address);
