@@ -21,7 +21,8 @@ constexpr auto open_port =
     "reaches its "
     "port, before weft knows of them.";
 constexpr auto same_user_only =
-    "Memory is shared with every process of the same user that asks; the queue in it trusts them.";
+    "Nothing is encrypted, and peers are not authenticated: memory is shared with every process of the same "
+    "user that asks, and the queue in it trusts them.";
 constexpr auto hardware =
     "Nothing is encrypted unless the fabric does it. Whoever may inject packets into the fabric is believed.";
 
