@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <system_error>
 #include <thread>
 
@@ -19,6 +21,7 @@ constexpr Duration usual_lateness = 1ms;
 constexpr int stretch = 4;
 
 std::atomic<std::int64_t> stall{0};
+std::optional<clockid_t> canary_clock;
 
 [[noreturn]] void watch() {
   pthread_setname_np(pthread_self(), "canary");
@@ -48,7 +51,18 @@ Duration held_up_so_far() {
 
 }  // namespace
 
-void start_canary() { std::thread(watch).detach(); }
+void start_canary() {
+  std::thread thread(watch);
+  clockid_t clock{};
+  if (pthread_getcpuclockid(thread.native_handle(), &clock) == 0) canary_clock = clock;
+  thread.detach();
+}
+
+Duration canary_processor_time() {
+  timespec time{};
+  if (!canary_clock || clock_gettime(*canary_clock, &time) != 0) return Duration{0};
+  return std::chrono::seconds(time.tv_sec) + Duration(time.tv_nsec);
+}
 
 Duration stall_so_far() { return Duration(stall.load(std::memory_order_relaxed)); }
 

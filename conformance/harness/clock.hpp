@@ -14,6 +14,8 @@ using namespace std::chrono_literals;
 void start_canary();
 // All time since its start that the canary should have run and did not.
 [[nodiscard]] Duration stall_so_far();
+// What the canary itself has taken of the processor: nothing on most machines, much of an emulated one.
+[[nodiscard]] Duration canary_processor_time();
 
 class Deadline {
  public:

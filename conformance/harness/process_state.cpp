@@ -97,7 +97,7 @@ std::size_t held_bytes() {
 long long processor_time() {
   timespec time{};
   clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
-  return time.tv_sec * 1'000'000'000LL + time.tv_nsec;
+  return time.tv_sec * 1'000'000'000LL + time.tv_nsec - canary_processor_time().count();
 }
 
 bool sleeps(pid_t thread) {

@@ -20,7 +20,7 @@ struct Holdings {
 // Memory of this process that is held: resident bytes, or under the address sanitizer, which keeps what is
 // freed for a while, the bytes that are allocated.
 [[nodiscard]] std::size_t held_bytes();
-// Processor time used so far by this process, in nanoseconds.
+// Processor time used so far by this process but not by its canary, in nanoseconds.
 [[nodiscard]] long long processor_time();
 
 // Whether this thread of the calling process waits for something, as far as can be seen in a few looks.
