@@ -2,6 +2,7 @@
 // at post, and a list of reporters for everything that uses no room (CMP-6).
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -51,6 +52,17 @@ class Queue : public provider::CompletionQueue {
       return false;
     ++used_;
     return true;
+  }
+  // The same for up to `most` of them; returns for how many. What is not used is given back by release.
+  [[nodiscard]] std::uint32_t reserve_up_to(std::uint32_t most) noexcept {
+    std::uint32_t count = 0;
+    if (shared_.load(std::memory_order_acquire)) [[unlikely]] {
+      while (count < most && reserve_shared()) ++count;
+      return count;
+    }
+    count = std::min(most, capacity_ - used_);
+    used_ += count;
+    return count;
   }
   // The same while nobody else comes to the ring.
   [[nodiscard]] bool is_shared() const noexcept { return shared_.load(std::memory_order_acquire); }

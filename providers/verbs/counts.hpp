@@ -19,9 +19,10 @@ enum class Count : std::uint8_t {
   polls,              // calls that looked for entries
   entries,            // entries read
   number_of_counts,
-  // A doorbell with one request, told as two of the above.
+  // A doorbell with one request, and a poll that read one entry: told as two of the above.
   single_posts = number_of_counts,
-  single_receives
+  single_receives,
+  single_entries
 };
 
 inline constexpr std::size_t count_names = static_cast<std::size_t>(Count::number_of_counts);
@@ -48,11 +49,13 @@ class Counts {
     add(Count::work_requests, Count::single_posts);
     add(Count::receive_doorbells, Count::single_receives);
     add(Count::receives, Count::single_receives);
+    add(Count::polls, Count::single_entries);
+    add(Count::entries, Count::single_entries);
     return result;
   }
 
  private:
-  std::array<std::uint64_t, count_names + 2> values_{};
+  std::array<std::uint64_t, count_names + 3> values_{};
 };
 
 }  // namespace weft::verbs

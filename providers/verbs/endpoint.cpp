@@ -58,6 +58,7 @@ Endpoint::Endpoint(Context& context, Queue& group, const provider::EndpointReque
   place_ = group_.attach(*this, device_entries_, shared_);
   try {
     tag_ = Tag::of(place_.slot, 0);
+    note_simple_sends();
     receive_preset_.work.wr_id = Tag::receive | tag_;
     create_pair(limits_.max_inline);
     reserve_inline_bytes();
@@ -93,7 +94,7 @@ void Endpoint::go_up() noexcept {
   if (state_ != State::preparing) return;
   change_state(State::up);
   was_up_ = true;
-  receives_simply_ = !silenced_ && receive_bounces_ == nullptr;
+  note_simple_receives(!silenced_ && receive_bounces_ == nullptr);  // what arrives is in its place
   connect_due_ = true;
   last_heard_ = Clock::now();
   if (!silenced_) group_.add(connect_report_);
@@ -155,7 +156,7 @@ void Endpoint::drain() noexcept {
   const engine::HelperEntry entry(group_.gate());
   if (state_ != State::up) return;
   change_state(State::closing);
-  care_ = true;
+  set_care(true);
   group_.drive_all();
   confirm_soon();
   after_confirm();

@@ -7,7 +7,9 @@
 
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -57,13 +59,13 @@ class Endpoint : public provider::Endpoint {
 
   // ---- for the queue and the context, with the gate held
   [[nodiscard]] std::uint32_t id() const noexcept { return id_; }
-  // An entry that reports success and confirms just one signalled operation, which nothing else waits for:
-  // the operation's completion goes to `to`. False for any other; then nothing has changed.
+  // An entry that reports success and confirms just one signalled operation: its completion goes to `to`.
+  // False for any other; then nothing has changed. Called while nothing else waits for entries, see
+  // note_simple_sends.
   [[nodiscard, gnu::always_inline]] bool sent_one(std::uint32_t serial, Completion& to) noexcept {
     const std::uint64_t head = sends_.head;
     const SendRecord& record = sends_[head];
-    if (record.last_serial != serial || !record.kind.signalled || record.kind.planned || !completes_here_ ||
-        care_) [[unlikely]]
+    if (record.last_serial != serial || !record.kind.signalled) [[unlikely]]
       return false;
     confirmed_ = serial;
     messages_confirmed_ += record.kind.message ? 1 : 0;
@@ -73,7 +75,7 @@ class Endpoint : public provider::Endpoint {
   }
   // The same for a receive of the endpoint's own.
   [[nodiscard, gnu::always_inline]] bool received_one(const ibv_wc& entry, Completion& to) noexcept {
-    if (!receives_simply_ || receives_.empty()) [[unlikely]]
+    if (receives_.empty()) [[unlikely]]
       return false;
     const std::uint64_t context = receives_.front().context;
     ++receives_.head;
@@ -96,8 +98,8 @@ class Endpoint : public provider::Endpoint {
   // A queue of completions got a second group that fills it: posting has to look anew.
   // What the endpoint counted by itself.
   void add_counts(Counts& sums) const noexcept {
-    sums.add(Count::signals, signals_asked_);
-    sums.add(Count::single_posts, single_posts_);
+    sums.add(Count::signals, signalled_posts_);
+    sums.add(Count::single_posts, signalled_posts_ + quiet_posts_);
   }
   void forget_credit() noexcept { credit_ = receive_credit_ = 0; }
   [[nodiscard]] bool is_pair(const ibv_qp* pair) const noexcept { return pair_.get() == pair; }
@@ -234,19 +236,37 @@ class Endpoint : public provider::Endpoint {
   // endpoint_entries.cpp
   // Everything up to this request is done (CMP-3, CMP-4).
   void confirm(std::uint32_t serial, Queue::Out& out) noexcept;
+  // All but context and bytes, which every completion has of its own.
+  [[gnu::always_inline]] static void copy_common(Completion& to, const Completion& from) noexcept {
+    constexpr std::size_t own = offsetof(Completion, user_value);
+    static_assert(own == sizeof to.context + sizeof to.bytes);
+    std::memcpy(reinterpret_cast<std::byte*>(&to) + own, reinterpret_cast<const std::byte*>(&from) + own,
+                sizeof to - own);
+  }
   [[gnu::always_inline]] void fill_sent(Completion& entry, const SendRecord& record) const noexcept {
     const std::uint64_t context = record.context;
     const std::uint64_t length = record.length;
     const Operation operation = record.kind.operation;
-    entry = sent_;
+    copy_common(entry, sent_);
     entry.context = context;
     entry.bytes = length;
     entry.operation = operation;
   }
+  void set_care(bool care) noexcept {
+    care_ = care;
+    note_simple_sends();
+  }
+  void note_simple_sends() noexcept {
+    if (place_.queue != nullptr)
+      group_.note_simple_sends(place_.slot, completes_here_ && !care_ ? this : nullptr);
+  }
+  void note_simple_receives(bool simple) noexcept {
+    if (place_.queue != nullptr) group_.note_simple_receives(place_.slot, simple ? this : nullptr);
+  }
   void complete_elsewhere(const SendRecord& record) noexcept;
   [[gnu::always_inline]] void fill_received(Completion& entry, std::uint64_t context,
                                             const ibv_wc& wc) const noexcept {
-    entry = received_;
+    copy_common(entry, received_);
     entry.context = context;
     entry.bytes = wc.byte_len;
     if ((wc.wc_flags & IBV_WC_WITH_IMM) == 0) return;
@@ -285,7 +305,6 @@ class Endpoint : public provider::Endpoint {
   State state_ = State::preparing;
   bool silenced_ = false;
   bool completes_here_;           // send-side completions go straight to the queue that leads
-  bool receives_simply_ = false;  // up, not silenced, and what arrives is in its place
   bool child_ = false;
   Limits limits_;
   Completion sent_;  // what all successful ones have in common, by side
@@ -317,8 +336,9 @@ class Endpoint : public provider::Endpoint {
   SignalPlan signals_;
   // How many operations may leave at once, at least, before one has to be signalled. 0 unless up.
   std::uint32_t credit_ = 0;
-  std::uint64_t signals_asked_ = 0;  // by calls of one operation; counted here, where it costs less
-  std::uint64_t single_posts_ = 0;   // these calls
+  // Calls of one operation, signalled or not; counted here, where it costs less.
+  std::uint64_t signalled_posts_ = 0;
+  std::uint64_t quiet_posts_ = 0;
   std::uint64_t tag_ = 0;            // of all send-side requests, but for their number
   SendPreset* preset_ = nullptr;     // of the last operation
   ibv_send_wr* not_taken_ = nullptr;

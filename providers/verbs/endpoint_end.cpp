@@ -128,8 +128,9 @@ void Endpoint::silence() noexcept {
 
 void Endpoint::silence_inside() noexcept {
   silenced_ = true;
-  receives_simply_ = false;
   completes_here_ = false;
+  note_simple_sends();
+  note_simple_receives(false);
   connect_due_ = false;
   send_queue_.remove(send_reports_);
   group_.remove(connect_report_);

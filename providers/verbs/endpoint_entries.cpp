@@ -79,7 +79,7 @@ void Endpoint::complete_elsewhere(const SendRecord& record) noexcept {
 
 void Endpoint::after_own(std::uint32_t serial) noexcept {
   if (own_open_ && at_or_before(own_serial_, serial)) own_open_ = false;
-  care_ = own_open_ || state_ == State::closing || held_ != 0;
+  set_care(own_open_ || state_ == State::closing || held_ != 0);
   if (held_ != 0 || state_ == State::closing) after_confirm();
 }
 

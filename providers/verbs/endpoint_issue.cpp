@@ -114,7 +114,7 @@ std::uint32_t Endpoint::keep_refused(const ibv_send_wr* first, std::size_t count
     plan_for(issued() + i, first[i], first[i].sg_list);
   }
   signals_.make_next();
-  care_ = true;
+  set_care(true);
   credit_ = 0;
   group_.counts().add(Count::held, count);
   return signals;
@@ -135,7 +135,7 @@ void Endpoint::hold(const WorkRequest& request, const ibv_send_wr& work, const i
     while (request.segments[next].length < longest_place) ++next;
     plan.parts[i].length = request.segments[next++].length;
   }
-  care_ = true;
+  set_care(true);
   group_.counts().add(Count::held);
   push_held();
 }
@@ -240,7 +240,7 @@ void Endpoint::push_held() noexcept {
     if (build_piece(record, plan)) --held_;
   }
   if (!chain.empty() && !hand_over_pieces(pieces)) return;
-  if (held_ == 0 && state_ == State::up && !own_open_) care_ = false;
+  if (held_ == 0 && state_ == State::up && !own_open_) set_care(false);
 }
 
 // False when the device did not take all of them: those are as if never built.
@@ -290,7 +290,7 @@ bool Endpoint::post_own(bool probe) noexcept {
   counts.add(probe ? Count::probes : Count::tails);
   own_serial_ = ++serial_;
   own_open_ = true;
-  care_ = true;
+  set_care(true);
   static_cast<void>(signals_.next(true));
   return true;
 }

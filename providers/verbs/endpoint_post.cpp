@@ -318,6 +318,7 @@ std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count
   std::uint32_t serial = serial_;
   std::uint32_t quiet = signals_.quiet();
   std::uint32_t signals = 0;
+  std::uint32_t reserved = 0;  // in the queue of completions, and not used yet
   std::size_t done = 0;
   const SendPreset* preset = preset_;
   for (; done < count; ++done) {
@@ -326,14 +327,20 @@ std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count
       if (!choose_preset(request)) break;
       preset = preset_;
     }
-    if (preset->kind.signalled && !send_queue_.reserve()) [[unlikely]]
-      break;
+    const bool asked = preset->kind.signalled;
+    if (asked) {
+      if (reserved == 0) [[unlikely]] {
+        reserved = send_queue_.reserve_up_to(static_cast<std::uint32_t>(count - done));
+        if (reserved == 0) break;
+      }
+      --reserved;
+    }
     const Segment& segment = request.segments.front();
     const std::uint64_t length = segment.length;
     const std::uint64_t region = segment.region;
     const std::uint64_t address = segment.offset - preset->first + preset->base;
     unsigned flags = preset->work.send_flags;
-    if (preset->kind.signalled || quiet == 0) {
+    if (asked || quiet == 0) {
       flags |= static_cast<unsigned>(IBV_SEND_SIGNALED);
       quiet = signals_.every() - 1;
       ++signals;
@@ -355,6 +362,8 @@ std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count
     work.wr.rdma.rkey = preset->work.wr.rdma.rkey;
     *work.sg_list = {address, static_cast<std::uint32_t>(length), preset->place.lkey};
   }
+  if (reserved != 0) [[unlikely]]
+    send_queue_.release(reserved);
   sends_.tail = tail;
   serial_ = serial;
   signals_.set_quiet(quiet);
@@ -364,7 +373,7 @@ std::size_t Endpoint::take_simple(const WorkRequest* requests, std::size_t count
 }
 
 void Endpoint::refused_one(int code) noexcept {
-  signals_asked_ -= keep_refused(&preset_->work, 1);
+  signalled_posts_ -= keep_refused(&preset_->work, 1);
   group_.counts().take_back(Count::work_requests, 1);
   refused(code, "a request");
 }
@@ -434,11 +443,12 @@ class EndpointAs final : public Endpoint {
       if (!send_queue_.reserve_unshared()) [[unlikely]]
         return post_inside<kind>(request);
       signals_.note_signal();
-      ++signals_asked_;
+      ++signalled_posts_;
     } else {
       if (!context_.service_is_near()) [[unlikely]]
         return post_inside<kind>(request);
       signals_.note_quiet();
+      ++quiet_posts_;
     }
     --credit_;
     const std::uint32_t serial = ++serial_;
@@ -453,7 +463,6 @@ class EndpointAs final : public Endpoint {
     preset.place.length = static_cast<std::uint32_t>(length);
     preset.work.wr.rdma.remote_addr = remote;
     Tag::renumber(preset.work.wr_id, serial);
-    ++single_posts_;
     if (const int code = post_chain(&preset.work, &not_taken_); code != 0) [[unlikely]]
       refused_one(code);
     gate_.leave_as<kind>();

@@ -26,6 +26,14 @@ constexpr std::uint32_t first_queue_entries = 2048;
 // In the place of a device's function where reading one queue is not all.
 int look_further(ibv_cq* /*queue*/, int /*room*/, ibv_wc* /*entries*/) noexcept { return -1; }
 
+// The same object, where the compiler no longer knows it: it would keep the address of the gate's word in a
+// register over the device's call, for which one more has to be saved.
+[[gnu::always_inline]] inline Queue& forget_address(Queue& queue) noexcept {
+  Queue* pointer = &queue;
+  asm("" : "+r"(pointer));
+  return *pointer;
+}
+
 void watch(int epoll, int descriptor) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
@@ -94,8 +102,10 @@ Queue::Place Queue::attach(Endpoint& endpoint, std::uint32_t entries, SharedRece
   if (free_slots_.empty()) {
     if (slots_.size() >= Tag::slot_limit)
       throw Error(Status::resource_limit, "too many endpoints on one completion queue");
+    sends_simply_.resize(slots_.size() + 1);
+    receives_simply_.resize(slots_.size() + 1);
+    free_slots_.reserve(slots_.size() + 1);
     slots_.push_back(nullptr);
-    free_slots_.reserve(slots_.size());
     place.slot = static_cast<std::uint32_t>(slots_.size() - 1);
   } else {
     place.slot = free_slots_.back();
@@ -108,7 +118,7 @@ Queue::Place Queue::attach(Endpoint& endpoint, std::uint32_t entries, SharedRece
 
 void Queue::detach(const Place& place, std::uint32_t entries, SharedReceives* shared) noexcept {
   place.queue->give_room(entries, shared, shared != nullptr ? shared->device_depth() : 0);
-  slots_[place.slot] = nullptr;
+  slots_[place.slot] = sends_simply_[place.slot] = receives_simply_[place.slot] = nullptr;
   free_slots_.push_back(place.slot);
 }
 
@@ -129,14 +139,15 @@ Queue::Out Queue::absorb(const ibv_wc& entry, Out out) noexcept {
 // An entry that reports success and gives just one completion, with few instructions. False for any other;
 // then nothing has changed.
 [[gnu::always_inline]] inline bool Queue::absorb_quickly(const ibv_wc& entry, Completion& to) noexcept {
+  if (entry.status != IBV_WC_SUCCESS) [[unlikely]]
+    return false;
   const std::uint64_t tag = entry.wr_id;
-  if (entry.status != IBV_WC_SUCCESS || (tag & Tag::shared) != 0) [[unlikely]]
-    return false;
-  Endpoint* const endpoint = slots_[Tag::slot(tag)];
-  if (endpoint == nullptr) [[unlikely]]
-    return false;
-  return (tag & Tag::receive) == 0 ? endpoint->sent_one(Tag::number(tag), to)
-                                   : endpoint->received_one(entry, to);
+  if ((tag & Tag::receive) == 0) {
+    Endpoint* const endpoint = sends_simply_[Tag::send_slot(tag)];
+    return endpoint != nullptr && endpoint->sent_one(Tag::number(tag), to);
+  }
+  Endpoint* const endpoint = receives_simply_[Tag::slot(tag)];
+  return endpoint != nullptr && endpoint->received_one(entry, to);
 }
 
 std::size_t Queue::drive(Completion* out, std::size_t room) noexcept {
@@ -198,32 +209,44 @@ std::size_t Queue::deliver(std::size_t count, Completion* out, std::size_t room)
   return written;
 }
 
+// Mostly nothing is left in the ring, there is one device's queue, and it has one entry or none. The rare ways
+// out are jumps into functions of their own, so that the common one saves few registers.
 template <engine::Gate::Kind kind>
 [[gnu::always_inline]] inline std::size_t Queue::poll_as(Completion* out, std::size_t room) noexcept {
   if (!gate().enter_at_once<kind>()) [[unlikely]]
     return poll_slowly(out, room);
-  // Mostly nothing is left in the ring, and there is one device's queue; else poll_only_ says that there is
-  // more to be looked at.
   if (has_entries()) [[unlikely]] {
     counts_.add(Count::polls);
     return poll_inside<kind>(out, room);
   }
+  // Where there is more to be looked at, the function says so.
   const int count = poll_only_(only_, static_cast<int>(std::min(room, batch)), entries_.data());
-  counts_.add(Count::polls);
-  if (count <= 0) {
-    if (count != 0 || room == 0) [[unlikely]]
-      return poll_inside<kind>(out, room);
-    gate().leave_as<kind>();
-    return 0;
-  }
-  counts_.add(Count::entries, static_cast<std::uint64_t>(count));
-  std::size_t written = 1;
   if (count == 1 && absorb_quickly(entries_.front(), *out)) [[likely]] {
+    counts_.add(Count::single_entries);
     release_unshared(1);
-  } else {
-    written = deliver(static_cast<std::size_t>(count), out, room);
+    forget_address(*this).gate().leave_as<kind>();
+    return 1;
   }
-  if (count == static_cast<int>(batch) && written < room) [[unlikely]]
+  if (count != 0 || room == 0) [[unlikely]]
+    return poll_on<kind>(count, out, room);
+  return leave_empty<kind>();
+}
+
+template <engine::Gate::Kind kind>
+std::size_t Queue::leave_empty() noexcept {
+  counts_.add(Count::polls);
+  gate().leave_as<kind>();
+  return 0;
+}
+
+// Inside the gate already, with so many entries read.
+template <engine::Gate::Kind kind>
+std::size_t Queue::poll_on(int count, Completion* out, std::size_t room) noexcept {
+  counts_.add(Count::polls);
+  if (count <= 0) return poll_inside<kind>(out, room);
+  counts_.add(Count::entries, static_cast<std::uint64_t>(count));
+  const std::size_t written = deliver(static_cast<std::size_t>(count), out, room);
+  if (count == static_cast<int>(batch) && written < room)
     return written + poll_inside<kind>(out + written, room - written);  // there may be more
   gate().leave_as<kind>();
   return written;
@@ -308,7 +331,7 @@ bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
     return false;
   }
   helped_ = true;
-  const std::uint64_t polls = counts_.of(Count::polls);
+  const std::uint64_t polls = counts_.of(Count::polls) + counts_.of(Count::single_entries);
   const bool away = polls == seen_polls_;
   seen_polls_ = polls;
   if (away) drive_all();

@@ -54,6 +54,12 @@ class Queue : public engine::Queue {
   };
   [[nodiscard]] Place attach(Endpoint& endpoint, std::uint32_t entries, SharedReceives* shared);
   void detach(const Place& place, std::uint32_t entries, SharedReceives* shared) noexcept;
+  // Which endpoints of a place have sides whose successful entries give just one completion each, to be
+  // handed out at once.
+  void note_simple_sends(std::uint32_t slot, Endpoint* endpoint) noexcept { sends_simply_[slot] = endpoint; }
+  void note_simple_receives(std::uint32_t slot, Endpoint* endpoint) noexcept {
+    receives_simply_[slot] = endpoint;
+  }
   // Entries of shared receives name the pair only.
   void name_pair(std::uint32_t number, Endpoint& endpoint) { by_pair_[number] = &endpoint; }
   void forget_pair(std::uint32_t number) noexcept { by_pair_.erase(number); }
@@ -104,6 +110,10 @@ class Queue : public engine::Queue {
  private:
   template <engine::Gate::Kind kind>
   [[gnu::noinline]] std::size_t poll_inside(Completion* out, std::size_t room) noexcept;
+  template <engine::Gate::Kind kind>
+  [[gnu::noinline]] std::size_t leave_empty() noexcept;
+  template <engine::Gate::Kind kind>
+  [[gnu::noinline]] std::size_t poll_on(int count, Completion* out, std::size_t room) noexcept;
   [[gnu::noinline]] std::size_t poll_slowly(Completion* out, std::size_t room) noexcept;
   std::size_t poll_any(Completion* out, std::size_t room) noexcept;
   [[gnu::noinline]] void keep(const Completion& entry) noexcept { push(entry); }
@@ -132,7 +142,10 @@ class Queue : public engine::Queue {
   Chain chain_;
   ReceiveChain receive_chain_;
   Counts counts_;
-  std::vector<Endpoint*> slots_;
+  // By the place in a tag. The first is never given away: tags of shared receives name it.
+  std::vector<Endpoint*> slots_{nullptr};
+  std::vector<Endpoint*> sends_simply_{nullptr};
+  std::vector<Endpoint*> receives_simply_{nullptr};
   std::vector<std::uint32_t> free_slots_;
   std::unordered_map<std::uint32_t, Endpoint*> by_pair_;
   std::vector<Endpoint*> members_;

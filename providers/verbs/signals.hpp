@@ -62,6 +62,10 @@ struct Tag {
   [[nodiscard]] static constexpr std::uint32_t slot(std::uint64_t tag) noexcept {
     return static_cast<std::uint32_t>(tag >> 32) & (slot_limit - 1);
   }
+  // The same of a tag of the send side, which has nothing above it.
+  [[nodiscard]] static constexpr std::uint32_t send_slot(std::uint64_t tag) noexcept {
+    return static_cast<std::uint32_t>(tag >> 32);
+  }
   [[nodiscard]] static constexpr std::uint32_t number(std::uint64_t tag) noexcept {
     return static_cast<std::uint32_t>(tag);
   }
