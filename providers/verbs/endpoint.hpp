@@ -1,6 +1,6 @@
 // One queue pair. Split over files by what happens: endpoint.cpp (life), endpoint_connect.cpp (the pair's
-// states), endpoint_post.cpp (taking requests), endpoint_issue.cpp (handing them to the device),
-// endpoint_receive.cpp, endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
+// states), endpoint_post.cpp and endpoint_take.cpp (taking requests), endpoint_issue.cpp (handing them to the
+// device), endpoint_receive.cpp, endpoint_entries.cpp (entries of the device), endpoint_end.cpp.
 #pragma once
 
 #include <endian.h>
@@ -174,7 +174,7 @@ class Endpoint : public provider::Endpoint {
   void change_state(ibv_qp_state state, ibv_qp_attr& attributes, int mask, const char* step) const;
   void reserve_inline_bytes();
 
-  // endpoint_post.cpp
+  // endpoint_post.cpp, endpoint_take.cpp
   struct Remote {
     std::uint64_t address = 0;
     std::uint32_t key = 0;
@@ -304,7 +304,7 @@ class Endpoint : public provider::Endpoint {
   const std::uint32_t id_;
   State state_ = State::preparing;
   bool silenced_ = false;
-  bool completes_here_;           // send-side completions go straight to the queue that leads
+  bool completes_here_;  // send-side completions go straight to the queue that leads
   bool child_ = false;
   Limits limits_;
   Completion sent_;  // what all successful ones have in common, by side
@@ -339,8 +339,8 @@ class Endpoint : public provider::Endpoint {
   // Calls of one operation, signalled or not; counted here, where it costs less.
   std::uint64_t signalled_posts_ = 0;
   std::uint64_t quiet_posts_ = 0;
-  std::uint64_t tag_ = 0;            // of all send-side requests, but for their number
-  SendPreset* preset_ = nullptr;     // of the last operation
+  std::uint64_t tag_ = 0;         // of all send-side requests, but for their number
+  SendPreset* preset_ = nullptr;  // of the last operation
   ibv_send_wr* not_taken_ = nullptr;
   std::array<std::uint64_t, 4> simple_limits_{};  // lengths that leave with one work request, by operation
   std::uint64_t held_ = 0;                        // records at the tail that are not handed over whole

@@ -209,8 +209,8 @@ std::size_t Queue::deliver(std::size_t count, Completion* out, std::size_t room)
   return written;
 }
 
-// Mostly nothing is left in the ring, there is one device's queue, and it has one entry or none. The rare ways
-// out are jumps into functions of their own, so that the common one saves few registers.
+// Mostly nothing is left in the ring, there is one device's queue, and it has one entry or none. The rare
+// ways out are jumps into functions of their own, so that the common one saves few registers.
 template <engine::Gate::Kind kind>
 [[gnu::always_inline]] inline std::size_t Queue::poll_as(Completion* out, std::size_t room) noexcept {
   if (!gate().enter_at_once<kind>()) [[unlikely]]
