@@ -1,4 +1,5 @@
 // Half round trips over one of many endpoints on one queue, another one each time: what idle endpoints cost.
+// Each has receives of its own, or all share a queue of them.
 #include <array>
 #include <chrono>
 #include <random>
@@ -15,6 +16,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint32_t receives_each = 4;
+constexpr std::uint32_t receives_shared = 64;
 constexpr std::uint32_t connects_at_once = 64;
 
 weft::Context open_context(const std::string& provider) {
@@ -29,10 +31,17 @@ class Crowd {
   Crowd(const std::string& provider, const Workload& workload)
       : context_(open_context(provider)),
         queue_(context_.create_completion_queue({.capacity = workload.endpoints * receives_each})),
-        incoming_(workload.size, std::uint64_t{workload.endpoints} * receives_each),
+        incoming_(workload.size, workload.shared_receives
+                                     ? receives_shared
+                                     : std::uint64_t{workload.endpoints} * receives_each),
         outgoing_(workload.size, 1),
         region_(context_.register_memory(incoming_.bytes(), weft::Access::local_write)),
-        endpoints_(workload.endpoints) {}
+        endpoints_(workload.endpoints) {
+    if (!workload.shared_receives) return;
+    shared_ = context_.create_receive_queue({.queue = queue_, .depth = receives_shared});
+    for (std::uint64_t slot = 0; slot < receives_shared; ++slot)
+      expect_ok(shared_.receive(receive_slot(slot), slot));
+  }
 
   void listen() { listener_ = context_.listen("127.0.0.1:0", {.queue = queue_}); }
   [[nodiscard]] std::string address() const { return listener_.address(); }
@@ -76,7 +85,8 @@ class Crowd {
         if (entry.operation != weft::Operation::receive || entry.status != weft::Status::ok)
           throw std::runtime_error("an endpoint of the crowd failed");
         check_stamp(incoming_.slot(entry.context), number);
-        post_receive(endpoints_[entry.user_value], entry.context);
+        expect_ok(shared_ ? shared_.receive(receive_slot(entry.context), entry.context)
+                          : post_receive(endpoints_[entry.user_value], entry.context));
         return entry.user_value;
       }
     }
@@ -87,17 +97,24 @@ class Crowd {
     weft::EndpointOptions options{.queue = queue_};
     options.user_value = index;
     options.send_depth = receives_each;
-    options.receive_depth = receives_each;
+    options.shared_receives = shared_;
+    if (!shared_) options.receive_depth = receives_each;
     return options;
   }
 
-  void post_receive(weft::Endpoint& endpoint, std::uint64_t slot) {
-    const weft::Status status =
-        endpoint.receive(region_.slice(incoming_.offset(slot), incoming_.slot_size()), slot);
-    if (status != weft::Status::ok) throw std::runtime_error("a receive was not taken");
+  [[nodiscard]] weft::Segment receive_slot(std::uint64_t slot) const {
+    return region_.slice(incoming_.offset(slot), incoming_.slot_size());
+  }
+  weft::Status post_receive(weft::Endpoint& endpoint, std::uint64_t slot) {
+    return endpoint.receive(receive_slot(slot), slot);
   }
   void post_receives(weft::Endpoint& endpoint, std::uint64_t index) {
-    for (std::uint64_t i = 0; i < receives_each; ++i) post_receive(endpoint, index * receives_each + i);
+    if (shared_) return;
+    for (std::uint64_t i = 0; i < receives_each; ++i)
+      expect_ok(post_receive(endpoint, index * receives_each + i));
+  }
+  static void expect_ok(weft::Status status) {
+    if (status != weft::Status::ok) throw std::runtime_error("a receive was not taken");
   }
 
   template <class Step>
@@ -118,6 +135,7 @@ class Crowd {
   SlotBuffer incoming_;
   SlotBuffer outgoing_;
   weft::MemoryRegion region_;
+  weft::ReceiveQueue shared_;  // none: each endpoint has its own
   weft::Listener listener_;
   std::vector<weft::Endpoint> endpoints_;
   std::uint64_t up_ = 0;

@@ -36,6 +36,7 @@ std::vector<Row> all_rows() {
       {{write, latency, completed, small, 1, 1, same_work}, {small}, false},
       {{read, latency, completed, small, 1, 1, same_work}, {small}, false},
       {{send, latency, received, small, 1, 1, same_work, crowd}, {small}, false},
+      {{send, latency, received, small, 1, 1, same_work, crowd, true}, {small}, false},
       {{send, rate, received, small, rate_depth, 1, same_work}, {small}, true},
       {{send, rate, received, small, rate_depth, rate_batch, coalescing}, {small}, true},
       {{send, rate, received, small, rate_depth, rate_batch, one_call_per_message}, {small}, true},
@@ -125,7 +126,7 @@ std::string title(const Workload& workload) {
   const bool write_completion = workload.operation == Operation::write &&
                                 workload.metric == Metric::latency && workload.level == Level::completed;
   if (write_completion) return "write completion";
-  if (workload.endpoints > 1) return "crowd latency";
+  if (workload.endpoints > 1) return workload.shared_receives ? "shared crowd latency" : "crowd latency";
   return fmt::format("{} {}", to_string(workload.operation), to_string(workload.metric));
 }
 

@@ -36,7 +36,8 @@ struct Workload {
   std::uint32_t depth = 1;  ///< Operations outstanding at most.
   std::uint32_t batch = 1;  ///< Operations handed over by one post call.
   NativeKind native_kind = NativeKind::same_work;
-  std::uint32_t endpoints = 1;  ///< Between the two processes; each operation takes one at random.
+  std::uint32_t endpoints = 1;   ///< Between the two processes; each operation takes one at random.
+  bool shared_receives = false;  ///< One receive queue for all of them, as bare sockets have one buffer.
 };
 
 [[nodiscard]] std::string_view to_string(Operation operation);

@@ -291,6 +291,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   std::size_t take_small_frames(const std::byte* bytes, std::size_t length) noexcept;
   std::size_t take_small_message(const std::byte* frame, std::size_t length) noexcept;
   std::size_t take_small_write(const std::byte* frame, std::size_t length) noexcept;
+  std::size_t take_whole_update(const std::byte* frame, std::size_t length) noexcept;
   int inbound_payload(std::array<iovec, 2>& places) noexcept;
   bool arrived_directly(std::size_t length) noexcept;
   // While large payloads come one after the other little is read beyond each, so that little is copied twice.

@@ -155,14 +155,16 @@ bool Endpoint::frame_small_write(Outgoing& out, SendRecord& record) noexcept {
   return true;
 }
 
-// The common cases in one go: whole small messages whose receives wait, and whole small writes. Returns the
-// bytes of their frames; 0 when the first is anything else, which the general way then looks at.
+// The common cases in one go: whole small messages whose receives wait, whole small writes, and the updates
+// that ride along with them. Returns the bytes of their frames; 0 when the first is anything else, which the
+// general way then looks at.
 std::size_t Endpoint::take_small_frames(const std::byte* bytes, std::size_t length) noexcept {
   if (arriving_ != Transfer::Kind::none || silenced_ || pending_end_ ||
       (stored_ != nullptr && !stored_->empty())) {
     return 0;
   }
   std::size_t done = 0;
+  bool payloads = false;
   while (length - done >= small_header) {
     const std::byte* const frame = bytes + done;
     const auto type = static_cast<wire::Type>(*frame);
@@ -171,24 +173,30 @@ std::size_t Endpoint::take_small_frames(const std::byte* bytes, std::size_t leng
       size = take_small_message(frame, length - done);
     } else if (type == wire::Type::whole_write) {
       size = take_small_write(frame, length - done);
+    } else if (type == wire::Type::update) {
+      const std::size_t update = take_whole_update(frame, length - done);
+      if (update == 0) break;
+      done += update;
+      continue;
     }
     if (size == 0) break;
+    payloads = true;
     done += size;
   }
-  if (done != 0) large_payloads_ = false;
+  if (payloads) large_payloads_ = false;
   return done;
 }
 
 inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::size_t length) noexcept {
-  if (receives_.empty()) return 0;
   const auto header = wire::load<wire::Header>(frame);
   const std::size_t size = small_header + header.length;
-  const ReceiveRecord& record = receives_.front();
-  if (size > length || header.length > record.capacity || header.length >= large_payload ||
-      record.piece_count > 1 || (header.flags & ~wire::all_flags) != 0 || header.slot != 0 ||
-      header.word > ((header.flags & wire::immediate) != 0 ? wire::most_immediate : 0)) {
+  if (size > length || header.length >= large_payload || (header.flags & ~wire::all_flags) != 0 ||
+      header.slot != 0 || header.word > ((header.flags & wire::immediate) != 0 ? wire::most_immediate : 0) ||
+      !receive_ready()) {
     return 0;
   }
+  const ReceiveRecord& record = receives_.front();
+  if (header.length > record.capacity || record.piece_count > 1) return 0;
   if ((header.flags & (wire::charged | wire::acknowledge)) != 0) [[unlikely]] {
     if ((header.flags & wire::charged) != 0) may_come_.returned += Unexpected::charge(header.length);
     if ((header.flags & wire::acknowledge) != 0) may_come_.tell_now = true;
@@ -223,6 +231,16 @@ inline std::size_t Endpoint::take_small_write(const std::byte* frame, std::size_
   }
   may_come_.carried_out((header.flags & wire::acknowledge) != 0);
   return size;
+}
+
+// An update that is torn, or cannot be, is the general way's.
+inline std::size_t Endpoint::take_whole_update(const std::byte* frame, std::size_t length) noexcept {
+  constexpr std::size_t size = wire::header_size(static_cast<std::uint8_t>(wire::Type::update));
+  if (length < size) return 0;
+  const auto header = wire::load<wire::Header>(frame);
+  if ((header.flags | header.slot | header.length) != 0) return 0;
+  const auto extension = wire::load<wire::UpdateExtension>(frame + sizeof header);
+  return may_send_.take_update(header.word, extension) ? size : 0;
 }
 
 }  // namespace weft::engine
