@@ -172,8 +172,10 @@ ucs_status_t UcxQueue::send_small(const Path& path, const engine::message::Heade
   ucp_request_param_t parameters;  // filled as far as the mask says
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS | UCP_OP_ATTR_FLAG_FORCE_IMM_CMPL;
   parameters.flags = UCP_AM_SEND_FLAG_EAGER;
-  return UCS_PTR_STATUS(ucp_am_send_nbx(path.endpoint, message_id, &header, sizeof header, bytes.iov_base,
-                                        bytes.iov_len, &parameters));
+  // A variable: the macro evaluates its argument more than once, and each time would send.
+  const ucs_status_ptr_t result = ucp_am_send_nbx(path.endpoint, message_id, &header, sizeof header,
+                                                  bytes.iov_base, bytes.iov_len, &parameters);
+  return UCS_PTR_STATUS(result);
 }
 
 // A message comes with its header in front, or beside it when send_small() sent it.

@@ -43,17 +43,36 @@ class Worker {
   [[nodiscard]] const std::vector<std::byte>& address() const { return address_; }
   [[nodiscard]] const Library& library() const { return library_; }
   void progress() { ucp_worker_progress(worker_); }
-  // As the provider meets a peer: makes an endpoint, sends, moves on for a while, closes by force.
-  void meet(std::span<const std::byte> address) {
+  void on_message(ucp_am_recv_callback_t call, void* data) {
+    ucp_am_handler_param_t handler{};
+    handler.field_mask =
+        UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB | UCP_AM_HANDLER_PARAM_FIELD_ARG;
+    handler.id = 1;
+    handler.cb = call;
+    handler.arg = data;
+    EXPECT_EQ(ucp_worker_set_am_recv_handler(worker_, &handler), UCS_OK);
+  }
+  // Null when UCX refuses.
+  [[nodiscard]] ucp_ep_h connect(std::span<const std::byte> address) {
     ucp_ep_params_t parameters{};
     parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE;
     parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
     parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
     ucp_ep_h endpoint = nullptr;
-    if (ucp_ep_create(worker_, &parameters, &endpoint) != UCS_OK) return;
+    return ucp_ep_create(worker_, &parameters, &endpoint) == UCS_OK ? endpoint : nullptr;
+  }
+  // As the provider meets a peer: makes an endpoint, sends, moves on for a while, closes by force.
+  void meet(std::span<const std::byte> address) {
+    const ucp_ep_h endpoint = connect(address);
+    if (endpoint == nullptr) return;
     ucp_request_param_t none{};
     release(ucp_am_send_nbx(endpoint, 1, nullptr, 0, "x", 1, &none));
     for (int i = 0; i < 20; ++i) ucp_worker_progress(worker_);
+    close(endpoint);
+  }
+  // By force.
+  void close(ucp_ep_h endpoint) {
+    ucp_request_param_t none{};
     none.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
     none.flags = UCP_EP_CLOSE_FLAG_FORCE;
     release(ucp_ep_close_nbx(endpoint, &none));
