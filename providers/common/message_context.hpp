@@ -17,6 +17,10 @@ struct MessageOptions {
   std::uint32_t most_ahead = 64;
   // Messages that may leave before the peer is known to be up; it keeps them until then.
   std::uint32_t most_early = 4;
+  // What MessageEndpoint::submit_small() takes at most, header included; and from how many bytes on what lies
+  // in several pieces goes that way too, each piece in messages of its own. Fewer are gathered in a buffer.
+  std::uint32_t small_message = 512;
+  std::uint32_t pieces_from = ~0U;
   // Bytes that one endpoint fetches in one round of its queue.
   std::uint64_t pull_step = std::uint64_t{1024} * 1024;
 };

@@ -10,13 +10,6 @@
 
 namespace weft::engine {
 
-namespace {
-
-// From here on nobody asks a fabric to take a message within the call.
-constexpr std::size_t small_message = 512;
-
-}  // namespace
-
 MessageEndpoint::MessageEndpoint(MessageContext& context, MessageQueue& queue,
                                  const provider::EndpointRequest& request)
     : Endpoint(context, queue, request), queue_(queue) {
@@ -140,9 +133,35 @@ inline void MessageEndpoint::data_left(bool under_way) noexcept {
   queue_.message_left(told_asleep_, under_way);
 }
 
+// Whether the fabric is given the bytes where they lie, without a copy in between.
+bool MessageEndpoint::goes_in_pieces(const iovec* pieces, int count) const noexcept {
+  const std::uint32_t from = queue_.message_context().message_options().pieces_from;
+  std::size_t total = 0;
+  for (int i = 0; i < count; ++i) {
+    total += pieces[i].iov_len;
+    if (total >= from) return true;
+  }
+  return false;
+}
+
+MessageEndpoint::Submitted MessageEndpoint::send_pieces(Cursor& from, std::int32_t& native_code) noexcept {
+  const std::size_t most = queue_.message_context().message_options().small_message - sizeof(message::Header);
+  while (from.count != 0) {
+    const std::size_t part = std::min(most, from.pieces->iov_len - from.offset);
+    const ProgramMemoryAccess unjudged;
+    const Submitted how =
+        send_small({static_cast<std::byte*>(from.pieces->iov_base) + from.offset, part}, native_code);
+    if (how != Submitted::done) return how;
+    Counts::add(queue_.counts().transmissions);
+    from.pass(part);
+  }
+  return Submitted::done;
+}
+
 std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcept {
   Counts& counts = queue_.counts();
-  if (count == 1 && held_ == 0 && peer_up_ && pieces->iov_len <= small_message) {
+  if (count == 1 && held_ == 0 && peer_up_ &&
+      pieces->iov_len <= queue_.message_context().message_options().small_message - sizeof(message::Header)) {
     std::int32_t native_code = 0;
     const Submitted how = send_small(*pieces, native_code);
     if (how == Submitted::broken) return native_code < 0 ? native_code : -1;
@@ -152,23 +171,29 @@ std::ptrdiff_t MessageEndpoint::transmit(const iovec* pieces, int count) noexcep
       return static_cast<std::ptrdiff_t>(pieces->iov_len);
     }
   }
+  // When the fabric has no room, it gets one buffer to keep: then it tells when there is room again.
+  const bool in_pieces = peer_up_ && goes_in_pieces(pieces, count);
+  if (in_pieces && held_ != 0) return 0;
   Cursor from{pieces, count};
-  std::ptrdiff_t taken = 0;
+  std::size_t taken = 0;
   bool under_way = false;
   do {
     std::int32_t native_code = 0;
-    const Submitted how = send_data(from, native_code);
+    Submitted how = in_pieces ? send_pieces(from, native_code) : Submitted::no_room;
+    taken = from.taken;
+    if (how == Submitted::done) break;
+    if (how == Submitted::no_room) how = send_data(from, native_code);
     if (how == Submitted::broken) return native_code < 0 ? native_code : -1;
     if (how == Submitted::no_room) {
       Counts::add(counts.refused_transmissions);
       break;
     }
     Counts::add(counts.transmissions);
+    taken = from.taken;
     under_way = under_way || how == Submitted::under_way;
-    taken = static_cast<std::ptrdiff_t>(from.taken);
-  } while (from.count != 0);
+  } while (from.count != 0 && !(in_pieces && under_way));
   if (taken != 0) data_left(under_way);
-  return taken;
+  return static_cast<std::ptrdiff_t>(taken);
 }
 
 // One message, as full as can be.
@@ -186,12 +211,7 @@ MessageEndpoint::Submitted MessageEndpoint::send_data(Cursor& from, std::int32_t
     if (part != 0) std::memcpy(at, static_cast<const std::byte*>(from.pieces->iov_base) + from.offset, part);
     at += part;
     room -= part;
-    from.taken += part;
-    from.offset += part;
-    if (from.offset != from.pieces->iov_len) break;
-    ++from.pieces;
-    --from.count;
-    from.offset = 0;
+    from.pass(part);
   }
   buffer->length = static_cast<std::size_t>(at - buffer->bytes);
   const Submitted how = send(*buffer, native_code);

@@ -42,9 +42,9 @@ class MessageEndpoint : public Endpoint {
   virtual bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) = 0;
   // Gives the message to the fabric; with the gate held.
   [[nodiscard]] virtual Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept = 0;
-  // As submit, for a message of few bytes, from wherever they lie: the fabric takes them within the call, or
-  // answers no_room, and then they go by a buffer. With the gate held, and with no buffer of this endpoint
-  // under way, so that nothing is overtaken without bound.
+  // As submit, for at most MessageOptions::small_message bytes, from wherever they lie: the fabric takes them
+  // within the call, or answers no_room, and then they go by a buffer. With the gate held, and with no buffer
+  // of this endpoint under way, so that nothing is overtaken without bound.
   [[nodiscard]] virtual Submitted submit_small(const message::Header& /*header*/, const iovec& /*bytes*/,
                                                std::int32_t& /*native_code*/) noexcept {
     return Submitted::no_room;
@@ -86,6 +86,15 @@ class MessageEndpoint : public Endpoint {
     int count = 0;
     std::size_t offset = 0;  // in the first
     std::size_t taken = 0;   // of all
+
+    void pass(std::size_t part) noexcept {
+      taken += part;
+      offset += part;
+      if (offset != pieces->iov_len) return;
+      ++pieces;
+      --count;
+      offset = 0;
+    }
   };
 
   std::ptrdiff_t transmit(const iovec* pieces, int count) noexcept final;
@@ -120,6 +129,8 @@ class MessageEndpoint : public Endpoint {
   }
   [[nodiscard]] Submitted send_small(const iovec& bytes, std::int32_t& native_code) noexcept;
   void data_left(bool under_way) noexcept;
+  [[nodiscard]] bool goes_in_pieces(const iovec* pieces, int count) const noexcept;
+  [[nodiscard]] Submitted send_pieces(Cursor& from, std::int32_t& native_code) noexcept;
   [[nodiscard]] Submitted send_data(Cursor& from, std::int32_t& native_code) noexcept;
   [[nodiscard]] Submitted send(SendBuffer& buffer, std::int32_t& native_code) noexcept;
   void ring() noexcept;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 
 #include "weft/status.hpp"
 
@@ -21,11 +23,13 @@ constexpr auto shm_text =
 // Only transports that report the failure of a peer: self does not, and rc wires up on InfiniBand only.
 constexpr std::size_t tcp_message = std::size_t{64} * 1024;
 constexpr std::size_t shm_message = 8192;
+constexpr std::size_t shm_pieces = 4096;
+constexpr std::size_t no_pieces = std::numeric_limits<std::uint32_t>::max();  // each is a system call
 
 constexpr std::array lane_lists{
-    Lanes{"tcp", "tcp", 150, Trust::whoever_reaches_the_port, tcp_text, tcp_message},
-    Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message},
-    Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message},
+    Lanes{"tcp", "tcp", 150, Trust::whoever_reaches_the_port, tcp_text, tcp_message, no_pieces},
+    Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message, shm_pieces},
+    Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message, no_pieces},
 };
 
 struct Alias {
@@ -53,8 +57,10 @@ bool names(const std::vector<std::string>& list, const std::string& transport) {
 // keys carry no name of a transport here, unlike the variables (1.13).
 constexpr std::array settings{
     Setting{"posix", "MM_ERROR_HANDLING", "y", "UCX_MM_ERROR_HANDLING"},
-    // Small messages with weft's headers, too, fit in an element of the shared queue.
-    Setting{"posix", "MM_FIFO_ELEM_SIZE", "192", "UCX_MM_FIFO_ELEM_SIZE"},
+    // Messages of all sizes fit in an element of the shared queue, headers included: so UCX takes them within
+    // the call, copied straight from where they lie. Not a multiple of the page, which would let all elements
+    // compete for the same lines of the cache.
+    Setting{"posix", "MM_FIFO_ELEM_SIZE", "8320", "UCX_MM_FIFO_ELEM_SIZE"},
     Setting{"tcp", "TX_SEG_SIZE", "72k", "UCX_TCP_TX_SEG_SIZE"},
     Setting{"tcp", "RX_SEG_SIZE", "144k", "UCX_TCP_RX_SEG_SIZE"},
     Setting{"tcp", "MAX_NUM_EPS", "inf", "UCX_TCP_MAX_NUM_EPS"},

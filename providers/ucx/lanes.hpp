@@ -20,6 +20,7 @@ struct Lanes {
   Trust trust;
   const char* trust_text;
   std::size_t message_size;  // what UCX moves in one piece, with the settings below
+  std::size_t pieces_from;   // from here on further messages cost less than gathering their bytes
 };
 
 // Every list there is; the last one is that of plain `ucx`.

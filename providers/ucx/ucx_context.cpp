@@ -14,6 +14,8 @@ namespace {
 engine::MessageOptions messages_for(const Lanes& lanes) {
   engine::MessageOptions options;
   options.buffers.size = static_cast<std::uint32_t>(lanes.message_size);
+  options.small_message = options.buffers.size;
+  options.pieces_from = static_cast<std::uint32_t>(lanes.pieces_from);
   return options;
 }
 

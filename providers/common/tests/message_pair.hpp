@@ -22,6 +22,7 @@ struct FabricWeather {
   double refuses = 0;              // share of submissions that find no room
   double later = 0;                // share of buffers that are given back later
   bool doorbell = false;           // no descriptor of its own
+  bool takes_small = false;        // small messages within the call, from wherever they lie
   bool pulls = false;              // the target can fetch payload
   double pulls_later = 0;          // share of fetches that end later
   bool mute_paths = false;         // it has one, which tells nothing of what these endpoints' peers send
@@ -149,6 +150,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   bool path_is_broken = false;
   bool cannot_offer = false;
   int fetched_at_once = 0;
+  int taken_small = 0;
   int stopped = 0;
   int withdrawn = 0;
   std::uint64_t taken = 0;
@@ -204,6 +206,23 @@ class FakeFabricEndpoint final : public MessageEndpoint {
     if (!own_.chance(own_.weather().later)) return Submitted::done;
     own_.keep_for_later(buffer);
     return Submitted::under_way;
+  }
+  [[nodiscard]] Submitted submit_small(const message::Header& header, const iovec& bytes,
+                                       std::int32_t& native_code) noexcept override {
+    if (!own_.weather().takes_small) return Submitted::no_room;
+    EXPECT_LE(sizeof header + bytes.iov_len, own_.message_context().message_options().small_message);
+    EXPECT_EQ(own_.buffers_under_way(), 0U) << "it may overtake";
+    if (path_is_broken) {
+      native_code = -107;
+      return Submitted::broken;
+    }
+    if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
+    std::vector<std::byte> message(sizeof header + bytes.iov_len);
+    wire::store(message.data(), header);
+    if (bytes.iov_len != 0) std::memcpy(message.data() + sizeof header, bytes.iov_base, bytes.iov_len);
+    peer_->put(message);
+    ++taken_small;
+    return Submitted::done;
   }
 
  private:

@@ -70,6 +70,25 @@ TEST(Messages, ORD_1_a_fabric_that_reorders_repeats_refuses_and_holds_back) {
   }
 }
 
+TEST(Messages, ORD_1_payload_goes_from_where_it_lies) {
+  for (std::uint64_t seed = 1; seed <= 10; ++seed) {
+    MessageSide::Options options;
+    options.weather.takes_small = true;
+    options.weather.refuses = seed == 1 ? 0 : 0.2;
+    options.weather.later = 0.5;
+    options.weather.reach = 4;
+    options.weather.seed = seed;
+    options.messages.buffers.size = 2000;
+    options.messages.small_message = 1500;
+    options.messages.pieces_from = 3000;
+    MessagePair pair(options);
+    pair.go_up();
+    exchange(pair, 10);
+    EXPECT_GT(pair.a.ends[0].endpoint->taken_small, 200) << seed;
+    EXPECT_EQ(pair.b.counter("messages_duplicate"), 0U);
+  }
+}
+
 TEST(Messages, SEC_1_what_is_missing_too_long_breaks_the_endpoint) {
   MessageSide::Options options;
   options.messages.buffers.size = 1000;
