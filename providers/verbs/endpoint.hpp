@@ -95,12 +95,12 @@ class Endpoint : public provider::Endpoint {
   // The region is gone, or the key: nothing of it is kept at hand.
   void forget_region(std::uint64_t token) noexcept;
   void forget_key(std::uint64_t token) noexcept;
-  // A queue of completions got a second group that fills it: posting has to look anew.
   // What the endpoint counted by itself.
   void add_counts(Counts& sums) const noexcept {
     sums.add(Count::signals, signalled_posts_);
     sums.add(Count::single_posts, signalled_posts_ + quiet_posts_);
   }
+  // A queue of completions got a second group that fills it: posting has to look anew.
   void forget_credit() noexcept { credit_ = receive_credit_ = 0; }
   [[nodiscard]] bool is_pair(const ibv_qp* pair) const noexcept { return pair_.get() == pair; }
   // The device or the port failed, or this pair did.
