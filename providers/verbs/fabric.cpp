@@ -10,7 +10,8 @@
 
 namespace weft::verbs {
 
-Timers Timers::of(std::chrono::milliseconds peer_timeout) noexcept {
+Timers Timers::of(std::chrono::milliseconds peer_timeout, bool exact) noexcept {
+  const std::chrono::milliseconds most = exact ? peer_timeout * 9 / 20 : peer_timeout / 6;
   constexpr std::uint8_t least = 8;      // 1 ms: less is noise of the wire
   constexpr std::uint8_t greatest = 21;  // 8.6 s
   Timers timers;
@@ -19,7 +20,7 @@ Timers Timers::of(std::chrono::milliseconds peer_timeout) noexcept {
   while (timers.acknowledge < greatest) {
     Timers longer = timers;
     ++longer.acknowledge;
-    if (longer.gives_up_after() > peer_timeout / 6) break;
+    if (longer.gives_up_after() > most) break;
     timers = longer;
   }
   return timers;
@@ -50,7 +51,7 @@ Fabric::Fabric(provider::Host& host, Port port, const provider::OpenRequest& req
                const FabricOptions& options)
     : port_(std::move(port)),
       options_(options),
-      timers_(Timers::of(request.peer_timeout)),
+      timers_(Timers::of(request.peer_timeout, port_.software())),
       gid_is_fixed_(options.gid_index.has_value()),
       device_is_named_(!request.beneath.empty()) {
   // The events of the device are read by the helper, which must not sleep in there.

@@ -22,8 +22,9 @@ struct Timers {
   std::chrono::milliseconds probe_after;  // an idle path is tried when nothing was heard for so long
 
   // All tries together stay below a sixth of the time: adapters may take up to four times as long, and the
-  // probe comes on top (ERR-3).
-  [[nodiscard]] static Timers of(std::chrono::milliseconds peer_timeout) noexcept;
+  // probe comes on top (ERR-3). A device that keeps to the time it is told, as those made of software do,
+  // gets nine twentieths, so that a wire may be gone for longer.
+  [[nodiscard]] static Timers of(std::chrono::milliseconds peer_timeout, bool exact) noexcept;
   [[nodiscard]] std::chrono::microseconds gives_up_after() const noexcept;
   // Soft-RoCE sends a whole message again each time that it found no receive, which a CPU has to do; so where
   // there has been none for long it is to try less often. Its acknowledge timer runs on meanwhile, so the

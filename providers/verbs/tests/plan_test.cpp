@@ -107,12 +107,15 @@ TEST(Chain, tells_how_many_the_device_took) {
 
 TEST(Timers, all_tries_fit_well_into_the_peer_timeout) {
   for (const auto time : {1s, 2s, 10s, 60s, 600s}) {
-    const Timers timers = Timers::of(time);
+    const Timers timers = Timers::of(time, false);
+    EXPECT_LE(Timers::of(time, true).gives_up_after(), std::chrono::milliseconds(time) * 9 / 20)
+        << time.count();
     EXPECT_LE(timers.gives_up_after(), std::chrono::milliseconds(time) / 6) << time.count();
     EXPECT_GE(timers.acknowledge, 8);
     EXPECT_EQ(timers.probe_after, std::chrono::milliseconds(time) / 3);
   }
-  EXPECT_EQ(Timers::of(10s).acknowledge, 15);
+  EXPECT_EQ(Timers::of(10s, false).acknowledge, 15);
+  EXPECT_EQ(Timers::of(10s, true).acknowledge, 17);
 }
 
 TEST(Timers, a_sender_without_receives_waits_less_than_its_acknowledge_timer) {
