@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <fstream>
 #include <optional>
 #include <stdexcept>
@@ -29,6 +30,23 @@ struct Job {
   Workload workload;
 };
 
+// Two kinds of rows, of which a device can do one: in its null mode, where nothing ever arrives, it is done
+// with a request within the call that posts it.
+void check_device(const Workload& workload) {
+  const bool is_null = std::getenv("FAKEVERBS_NULL") != nullptr;
+  if ((workload.metric == Metric::call) == is_null) return;
+  if (is_null) {
+    throw std::runtime_error(fmt::format(
+        "'{}' needs a peer, and on a device in null mode nothing arrives; there --operations call "
+        "picks what can be measured",
+        title(workload)));
+  }
+  throw std::runtime_error(fmt::format(
+      "'{}' is measured where a fabric is done within the call: on the verbs device made of software, "
+      "by `fakeverbs --null -- weft-perf compare --providers verbs:fake0 --operations call`",
+      title(workload)));
+}
+
 std::vector<Job> jobs_of(const CompareOptions& options) {
   const std::vector<std::string> providers =
       options.providers.empty() ? usable_providers() : options.providers;
@@ -37,7 +55,10 @@ std::vector<Job> jobs_of(const CompareOptions& options) {
   }
   std::vector<Job> jobs;
   for (const std::string& provider : providers) {
-    for (const Workload& workload : options.workloads) jobs.push_back({provider, workload});
+    for (const Workload& workload : options.workloads) {
+      check_device(workload);
+      jobs.push_back({provider, workload});
+    }
   }
   return jobs;
 }

@@ -19,6 +19,12 @@ constexpr double shortest_slice = 0.002;
 constexpr double wanted_pairs = 60;
 constexpr int slices_per_pair = 4;
 
+// Work is done in runs of so many operations.
+std::uint32_t step_of(const Workload& workload) {
+  const bool whole_windows = workload.metric == Metric::bandwidth || workload.metric == Metric::call;
+  return std::max(workload.batch, whole_windows ? workload.depth : 1);
+}
+
 // A latency is half a round trip when the message is on its way for half of it.
 double one_way_part(const Workload& workload) { return workload.level == Level::received ? 0.5 : 1.0; }
 
@@ -32,8 +38,7 @@ class Side {
 
   // Finds how many operations fill a slice.
   void calibrate(double slice_seconds) {
-    const std::uint64_t step =
-        std::max(workload_.batch, workload_.metric == Metric::bandwidth ? workload_.depth : 1);
+    const std::uint64_t step = step_of(workload_);
     operations_ = step;
     for (int attempt = 0; attempt < 12; ++attempt) {
       const double seconds = pair_.run(operations_).seconds;
@@ -63,7 +68,9 @@ class Side {
       }
     }
     const double per_second = operations_done_ / seconds_;
-    if (workload_.metric != Metric::latency) {
+    if (workload_.metric == Metric::call) {
+      figures.latency_p50 = 1e6 / per_second;
+    } else if (workload_.metric != Metric::latency) {
       figures.rate = per_second / 1e6;
       figures.bandwidth = per_second * static_cast<double>(workload_.size) / 1e6;
     }
@@ -87,6 +94,7 @@ double value_of(const Workload& workload, double fraction, const Slice& one, con
   }
   const double per_second =
       static_cast<double>(one.operations + two.operations) / (one.seconds + two.seconds);
+  if (workload.metric == Metric::call) return 1e6 / per_second;
   return workload.metric == Metric::rate ? per_second / 1e6
                                          : per_second * static_cast<double>(workload.size) / 1e6;
 }
@@ -144,7 +152,7 @@ void run_pairs(Side& weft, Side& native, RowResult& result, const ContestPlan& p
 void fill_comparisons(RowResult& result) {
   for (Comparison& comparison : result.comparisons) {
     const auto figure = [&](const Figures& figures) {
-      if (comparison.metric == "latency_p50_us") return figures.latency_p50;
+      if (comparison.metric == "latency_p50_us" || comparison.metric == "call_us") return figures.latency_p50;
       if (comparison.metric == "latency_p99_us") return figures.latency_p99;
       if (comparison.metric == "rate_mps") return figures.rate;
       return figures.bandwidth;
@@ -175,7 +183,9 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
     result.comparisons[1].metric = "latency_p99_us";
   } else {
     result.comparisons.resize(1);
-    result.comparisons[0].metric = workload.metric == Metric::rate ? "rate_mps" : "bandwidth_mbps";
+    result.comparisons[0].metric = workload.metric == Metric::call   ? "call_us"
+                                   : workload.metric == Metric::rate ? "rate_mps"
+                                                                     : "bandwidth_mbps";
   }
 
   const double budget = std::chrono::duration<double>(plan.deadline - Clock::now()).count();

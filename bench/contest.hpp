@@ -17,7 +17,8 @@ namespace perf {
 
 /// What one contender reached over all its slices; a figure that does not apply is empty.
 struct Figures {
-  std::optional<double> latency_p50;  ///< Microseconds; half a round trip or a full one, as the level says.
+  std::optional<double> latency_p50;  ///< Microseconds; half a round trip or a full one, as the level says;
+                                      ///< of a call: each operation's part.
   std::optional<double> latency_p99;  ///< Microseconds; only with percentile_99_samples or more.
   std::optional<double> rate;         ///< Million messages per second.
   std::optional<double> bandwidth;    ///< 10^6 bytes per second.
@@ -25,7 +26,7 @@ struct Figures {
 
 /// One measured quantity of a row, with the pairs behind it.
 struct Comparison {
-  std::string metric;           ///< latency_p50_us, latency_p99_us, rate_mps, bandwidth_mbps.
+  std::string metric;           ///< latency_p50_us, latency_p99_us, rate_mps, bandwidth_mbps, call_us.
   std::vector<AbbaPair> pairs;  ///< In that metric's unit.
   std::optional<double> weft;   ///< Over all slices.
   std::optional<double> native;

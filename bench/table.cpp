@@ -8,15 +8,15 @@ namespace perf {
 namespace {
 
 constexpr std::string_view figures_format = " {:>8} {:>8} {:>9} {:>8}";
-constexpr std::string_view weft_format = "{:<9} {:<9} {:<16} {:>7} {:<9} {:>5} {:>5}";
-constexpr std::size_t weft_width = 66;  // of what weft_format prints
+constexpr std::string_view weft_format = "{:<9} {:<9} {:<20} {:>7} {:<9} {:>5} {:>5}";
+constexpr std::size_t weft_width = 70;  // of what weft_format prints
 
 std::string number(const std::optional<double>& value, int decimals) {
   return value ? fmt::format("{:.{}f}", *value, decimals) : "-";
 }
 
 std::string figures_text(const Figures& figures) {
-  return fmt::format(fmt::runtime(figures_format), number(figures.latency_p50, 2),
+  return fmt::format(fmt::runtime(figures_format), latency_text(figures.latency_p50, "-"),
                      number(figures.latency_p99, 2), figures.rate ? rate_text(*figures.rate) : "-",
                      number(figures.bandwidth, 0));
 }
@@ -35,6 +35,11 @@ std::string rate_text(double rate) {
   if (rate < 0.01) return fmt::format("{:.5f}", rate);
   if (rate < 0.1) return fmt::format("{:.4f}", rate);
   return fmt::format("{:.{}f}", rate, rate < 1 ? 3 : 2);
+}
+
+std::string latency_text(const std::optional<double>& microseconds, std::string_view none) {
+  if (!microseconds) return std::string(none);
+  return fmt::format("{:.{}f}", *microseconds, *microseconds < 0.1 ? 4 : 2);
 }
 
 std::string table_header() {
@@ -68,8 +73,9 @@ std::string table_legend() {
   return fmt::format(
       "Each row is followed by the same work on the bare fabric, done in turns with it. Latency is half a "
       "round\n"
-      "trip at level 'received', a full one at 'completed'; p99 wants {} samples, else '-'. MB/s: 10^6 "
-      "bytes.\n"
+      "trip at level 'received', a full one at 'completed'; of a post or a poll, what each operation costs "
+      "its\n"
+      "caller. p99 wants {} samples, else '-'. MB/s: 10^6 bytes.\n"
       "Ratio: weft / bare, median of the pairs with its 95 % interval; below 1 is better for latencies, "
       "above 1\n"
       "for rates and bandwidths. 'not resolved': fewer than {} pairs, or the interval is wider than +-{:.0f} "

@@ -5,6 +5,7 @@
 #include <utility>
 #include <weft/weft.hpp>
 
+#include "call_client.hpp"
 #include "forked_process.hpp"
 #include "weft_roles.hpp"
 
@@ -37,12 +38,14 @@ std::string list_usable() {
 Contender weft_contender(const std::string& provider) {
   return {"weft",
           [provider](const Workload& workload) {
+            if (workload.metric == Metric::call) return make_absent_server();
             if (workload.endpoints > 1) return make_weft_crowd_server(provider, workload);
             if (is_ping_pong(workload)) return make_weft_ping_server(provider, workload);
             if (workload.operation == Operation::send) return make_weft_send_server(provider, workload);
             return make_weft_target(provider, workload);
           },
           [provider](const Workload& workload, const std::string& address) {
+            if (workload.metric == Metric::call) return make_weft_caller(provider, workload);
             if (workload.endpoints > 1) return make_weft_crowd_client(provider, workload, address);
             if (is_ping_pong(workload)) return make_weft_ping_client(provider, workload, address);
             if (workload.operation == Operation::send)

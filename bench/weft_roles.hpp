@@ -18,6 +18,10 @@ std::unique_ptr<ServerRole> make_weft_crowd_server(const std::string& provider, 
 std::unique_ptr<ClientRole> make_weft_crowd_client(const std::string& provider, const Workload& workload,
                                                    const std::string& address);
 
+/// Calls alone, both ends in the client's process. Throws std::runtime_error where the fabric is not done
+/// within the call.
+std::unique_ptr<ClientRole> make_weft_caller(const std::string& provider, const Workload& workload);
+
 /// Sends one way, acknowledged once at the end.
 std::unique_ptr<ServerRole> make_weft_send_server(const std::string& provider, const Workload& workload);
 std::unique_ptr<ClientRole> make_weft_send_client(const std::string& provider, const Workload& workload,

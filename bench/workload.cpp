@@ -25,18 +25,40 @@ constexpr std::uint32_t bandwidth_depth = 16;
 constexpr std::uint32_t rate_depth = 512;
 constexpr std::uint32_t rate_batch = 64;
 
+constexpr std::uint32_t calls_in_a_row = 128;
+constexpr std::uint32_t call_batch = 32;
+constexpr std::uint32_t polled_at_once = 16;
+
+// The calls of one thread mode.
+void add_calls(std::vector<Row>& rows, bool single) {
+  using enum Operation;
+  using enum Level;
+  const auto add = [&](Operation operation, Level level, std::size_t size, std::uint32_t batch) {
+    Workload workload{operation, Metric::call, level, size, calls_in_a_row, batch};
+    workload.single = single;
+    rows.push_back({workload, {size}, false});
+  };
+  add(send, received, small_call, 1);
+  add(send, received, small_call, call_batch);
+  add(write, received, small_call, 1);
+  add(write, received, small_call, call_batch);
+  add(write, received, large_call, 1);
+  add(write, completed, large_call, 1);
+  add(write, completed, large_call, polled_at_once);
+}
+
 std::vector<Row> all_rows() {
   using enum Operation;
   using enum Metric;
   using enum Level;
   using enum NativeKind;
-  return {
+  std::vector<Row> rows = {
       {{send, latency, received, small, 1, 1, same_work}, {small}, true},
       {{write, latency, received, small, 1, 1, same_work}, {small}, true},
       {{write, latency, completed, small, 1, 1, same_work}, {small}, false},
       {{read, latency, completed, small, 1, 1, same_work}, {small}, false},
       {{send, latency, received, small, 1, 1, same_work, crowd}, {small}, false},
-      {{send, latency, received, small, 1, 1, same_work, crowd, true}, {small}, false},
+      {{send, latency, received, small, 1, 1, same_work, crowd, false, true}, {small}, false},
       {{send, rate, received, small, rate_depth, 1, same_work}, {small}, true},
       {{send, rate, received, small, rate_depth, rate_batch, coalescing}, {small}, true},
       {{send, rate, received, small, rate_depth, rate_batch, one_call_per_message}, {small}, true},
@@ -50,6 +72,9 @@ std::vector<Row> all_rows() {
       {{write, bandwidth, completed, medium, bandwidth_depth, 1, acknowledged}, {medium, large}, true},
       {{read, bandwidth, completed, medium, bandwidth_depth, 1, pieces}, {medium, large}, true},
   };
+  add_calls(rows, true);
+  add_calls(rows, false);
+  return rows;
 }
 
 std::string option_name(const Workload& workload) {
@@ -59,12 +84,13 @@ std::string option_name(const Workload& workload) {
 }
 
 bool names(const std::string& name, const Workload& workload) {
-  return name == option_name(workload) || name == to_string(workload.operation) ||
-         name == to_string(workload.metric);
+  if (name == option_name(workload) || name == to_string(workload.metric)) return true;
+  return workload.metric != Metric::call && name == to_string(workload.operation);
 }
 
 bool fits(const Workload& workload, std::size_t size) {
   if (size < stamp_size) return false;
+  if (workload.metric == Metric::call) return size == workload.size;
   if (workload.metric == Metric::rate) return size <= rate_size_limit;
   if (workload.metric == Metric::bandwidth) return size >= rate_size_limit;
   return true;
@@ -92,6 +118,8 @@ std::string_view to_string(Metric metric) {
       return "rate";
     case Metric::bandwidth:
       return "bandwidth";
+    case Metric::call:
+      return "call";
   }
   return "?";
 }
@@ -126,6 +154,11 @@ std::string title(const Workload& workload) {
   const bool write_completion = workload.operation == Operation::write &&
                                 workload.metric == Metric::latency && workload.level == Level::completed;
   if (write_completion) return "write completion";
+  if (workload.metric == Metric::call) {
+    const std::string call =
+        workload.level == Level::completed ? "poll" : fmt::format("{} post", to_string(workload.operation));
+    return workload.single ? call + " single" : call;
+  }
   if (workload.endpoints > 1) return workload.shared_receives ? "shared crowd latency" : "crowd latency";
   return fmt::format("{} {}", to_string(workload.operation), to_string(workload.metric));
 }
@@ -165,7 +198,7 @@ std::vector<std::string> operation_names() {
     const std::string name = option_name(row.workload);
     if (std::find(result.begin(), result.end(), name) == result.end()) result.push_back(name);
   }
-  for (const auto* word : {"send", "write", "read", "latency", "rate", "bandwidth"})
+  for (const auto* word : {"send", "write", "read", "latency", "rate", "bandwidth", "call"})
     result.emplace_back(word);
   return result;
 }

@@ -11,7 +11,14 @@ namespace perf {
 
 enum class Operation { send, write, read };
 
-enum class Metric { latency, rate, bandwidth };
+enum class Metric {
+  latency,
+  rate,
+  bandwidth,
+  /// What a call costs its caller, for each operation. Where the fabric is done within the call, that is the
+  /// price of weft alone: on the verbs device made of software, in its null mode.
+  call,
+};
 
 /// The point a measured operation has reached when the clock stops.
 enum class Level {
@@ -37,6 +44,7 @@ struct Workload {
   std::uint32_t batch = 1;  ///< Operations handed over by one post call.
   NativeKind native_kind = NativeKind::same_work;
   std::uint32_t endpoints = 1;   ///< Between the two processes; each operation takes one at random.
+  bool single = false;           ///< weft's thread mode is `single`, else the usual `safe`.
   bool shared_receives = false;  ///< One receive queue for all of them, as bare sockets have one buffer.
 };
 
@@ -70,6 +78,10 @@ struct Workload {
 
 /// Above this size a rate says less than a bandwidth, below it the reverse.
 inline constexpr std::size_t rate_size_limit = 4096;
+
+/// What calls carry: the small ones inline and unsignalled, the large ones registered and signalled.
+inline constexpr std::size_t small_call = 8;
+inline constexpr std::size_t large_call = 4096;
 
 /// Every message carries its number in its first bytes, so that neither side can win by losing or reordering
 /// data.

@@ -48,7 +48,7 @@ std::string figure(const std::optional<double>& value, int decimals) {
 }
 
 std::string figures_cells(const Figures& figures) {
-  return figure(figures.latency_p50, 2) + figure(figures.latency_p99, 2) +
+  return fmt::format("<td>{}</td>", latency_text(figures.latency_p50, "–")) + figure(figures.latency_p99, 2) +
          fmt::format("<td>{}</td>", figures.rate ? rate_text(*figures.rate) : "–") +
          figure(figures.bandwidth, 0);
 }
