@@ -5,6 +5,7 @@
 #include "context.hpp"
 #include "endpoint.hpp"
 #include "program_memory.hpp"
+#include "shared_receives.hpp"
 
 namespace weft::engine {
 
@@ -191,12 +192,15 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
   const auto header = wire::load<wire::Header>(frame);
   const std::size_t size = small_header + header.length;
   if (size > length || header.length >= large_payload || (header.flags & ~wire::all_flags) != 0 ||
-      header.slot != 0 || header.word > ((header.flags & wire::immediate) != 0 ? wire::most_immediate : 0) ||
-      !receive_ready()) {
+      header.slot != 0 || header.word > ((header.flags & wire::immediate) != 0 ? wire::most_immediate : 0)) {
     return 0;
   }
-  const ReceiveRecord& record = receives_.front();
-  if (header.length > record.capacity || record.piece_count > 1) return 0;
+  // Straight from a shared queue: the endpoint's own ring would be one cold line more.
+  const bool shared = receives_.empty();
+  if (shared && shared_ == nullptr) return 0;
+  const ReceiveRecord* const first = shared ? shared_->first() : &receives_.front();
+  if (first == nullptr || header.length > first->capacity || first->piece_count > 1) return 0;
+  const ReceiveRecord& record = *first;
   if ((header.flags & (wire::charged | wire::acknowledge)) != 0) [[unlikely]] {
     if ((header.flags & wire::charged) != 0) may_come_.returned += Unexpected::charge(header.length);
     if ((header.flags & wire::acknowledge) != 0) may_come_.tell_now = true;
@@ -209,7 +213,10 @@ inline std::size_t Endpoint::take_small_message(const std::byte* frame, std::siz
       entry.immediate = static_cast<std::uint32_t>(header.word);
     }
   });
-  ++receives_.head;
+  if (shared)
+    shared_->take_first();
+  else
+    ++receives_.head;
   ++may_come_.messages_arrived;
   ++may_come_.messages_matched;
   peer_announced_ = false;

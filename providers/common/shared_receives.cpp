@@ -53,16 +53,10 @@ void SharedReceives::set_low_water(std::uint32_t mark) noexcept {
   below_ = receives_.size() < mark;
 }
 
-bool SharedReceives::take(ReceiveRecord& record) noexcept {
-  if (receives_.empty()) return false;
-  record = receives_.front();
-  ++receives_.head;
-  if (receives_.size() < low_water_ && !below_) {
-    below_ = true;
-    low_water_due_ = true;
-    group_.add(*this);
-  }
-  return true;
+void SharedReceives::note_low_water() noexcept {
+  below_ = true;
+  low_water_due_ = true;
+  group_.add(*this);
 }
 
 void SharedReceives::wait(Endpoint& endpoint) noexcept {

@@ -25,7 +25,20 @@ class SharedReceives final : public provider::ReceiveQueue, private Reporter {
   [[nodiscard]] Group& group() noexcept { return group_; }
   [[nodiscard]] std::uint32_t depth() const noexcept { return receives_.depth(); }
   // Takes the oldest receive for an endpoint; false when there is none.
-  bool take(ReceiveRecord& record) noexcept;
+  bool take(ReceiveRecord& record) noexcept {
+    if (receives_.empty()) return false;
+    record = receives_.front();
+    take_first();
+    return true;
+  }
+  // The oldest receive, or null; take_first() takes it.
+  [[nodiscard]] const ReceiveRecord* first() noexcept {
+    return receives_.empty() ? nullptr : &receives_.front();
+  }
+  void take_first() noexcept {
+    ++receives_.head;
+    if (receives_.size() < low_water_ && !below_) note_low_water();
+  }
   // The endpoint has a message and found no receive: it is served in turn when one is posted.
   void wait(Endpoint& endpoint) noexcept;
   void forget(Endpoint& endpoint) noexcept;
@@ -34,6 +47,7 @@ class SharedReceives final : public provider::ReceiveQueue, private Reporter {
   void cancel(std::uint64_t region) noexcept;
 
  private:
+  void note_low_water() noexcept;
   std::size_t hand_out(Completion* out, std::size_t room, std::uint32_t& released) noexcept override;
   [[nodiscard]] bool has_more() const noexcept override { return low_water_due_; }
 
