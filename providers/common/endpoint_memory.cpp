@@ -23,7 +23,6 @@ constexpr bool is_plain = false;
 constexpr std::size_t line = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
 constexpr std::size_t first_block = std::size_t{64} << 10;
-constexpr std::size_t last_small_block = std::size_t{256} << 10;
 
 struct Free {
   Free* next;
@@ -45,7 +44,7 @@ State& state() {
   return *current;
 }
 
-// Small programs stay small: blocks double a few times before they are huge pages.
+// Small programs stay small: blocks double until they are huge pages.
 void begin_block(State& state, std::size_t bytes) {
   const bool huge = state.next_block >= huge_page;
   const std::size_t size = std::max(state.next_block, (bytes + huge_page - 1) / huge_page * huge_page);
@@ -62,7 +61,7 @@ void begin_block(State& state, std::size_t bytes) {
     if (behind != 0) ::munmap(begin + wanted, behind);
     ::madvise(begin, wanted, MADV_HUGEPAGE);  // only advice: small pages do as well
   } else {
-    state.next_block = state.next_block < last_small_block ? state.next_block * 2 : huge_page;
+    state.next_block *= 2;
   }
   state.at = begin;
   state.end = begin + wanted;
