@@ -1,7 +1,6 @@
 #include "holdings.hpp"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -67,14 +66,6 @@ Holdings count_holdings() {
   holdings["threads"] = entries_of("/proc/self/task");
   holdings["mappings"] = lines_of("/proc/self/maps");
   return holdings;
-}
-
-double resident_kib() {
-  std::ifstream file("/proc/self/statm");
-  long size = 0;
-  long resident = 0;
-  if (!(file >> size >> resident)) throw std::runtime_error("/proc/self/statm cannot be read");
-  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
 }
 
 std::string to_text(const Holdings& holdings) {

@@ -14,9 +14,6 @@ using Holdings = std::map<std::string, std::uint64_t>;
 /// Throws std::runtime_error when there is an RDMA device and what it holds cannot be seen.
 [[nodiscard]] Holdings count_holdings();
 
-/// Resident memory of this process.
-[[nodiscard]] double resident_kib();
-
 /// "descriptors 12, rxe0 qp 1, …"
 [[nodiscard]] std::string to_text(const Holdings& holdings);
 

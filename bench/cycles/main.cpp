@@ -16,6 +16,8 @@
 #include <vector>
 #include <weft/weft.hpp>
 
+#include "../program.hpp"
+#include "../resident_memory.hpp"
 #include "holdings.hpp"
 
 namespace {
@@ -252,11 +254,5 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  try {
-    const Options options = read_options(count, arguments);
-    return options.help ? 0 : run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-cycles: {}\n", error.what());
-    return 2;
-  }
+  return perf::run_program("weft-cycles", count, arguments, read_options, run);
 }

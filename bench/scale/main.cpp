@@ -1,14 +1,11 @@
 // What many endpoints cost: memory of each, and how fast they connect. A listening and a connecting process
 // on this machine, each with one context, one queue and the endpoints.
 #include <fmt/core.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <boost/program_options.hpp>
 #include <chrono>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -18,6 +15,8 @@
 #include <weft/weft.hpp>
 
 #include "../forked_process.hpp"
+#include "../program.hpp"
+#include "../resident_memory.hpp"
 
 namespace {
 
@@ -37,15 +36,6 @@ struct Side {
   double kib = 0;  // per endpoint
   double seconds = 0;
 };
-
-// Resident memory of this process.
-double resident_kib() {
-  std::ifstream file("/proc/self/statm");
-  long size = 0;
-  long resident = 0;
-  if (!(file >> size >> resident)) throw std::runtime_error("/proc/self/statm cannot be read");
-  return static_cast<double>(resident) * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
-}
 
 // One side: connects to `address`, or listens when that is empty and tells where through `told`.
 class Crowd {
@@ -96,7 +86,7 @@ class Crowd {
 
   template <class Step>
   Side fill(const Step& step) {
-    const double before = resident_kib();
+    const double before = perf::resident_kib();
     const auto begin = Clock::now();
     while (up_ < options_.endpoints) {
       step();
@@ -108,7 +98,7 @@ class Crowd {
       if (Clock::now() - begin > 300s) throw std::runtime_error("the endpoints did not come up within 300 s");
     }
     const std::chrono::duration<double> time = Clock::now() - begin;
-    return {.kib = (resident_kib() - before) / options_.endpoints, .seconds = time.count()};
+    return {.kib = (perf::resident_kib() - before) / options_.endpoints, .seconds = time.count()};
   }
 
   const Options& options_;
@@ -189,11 +179,5 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int count, char** arguments) {
-  try {
-    const Options options = read_options(count, arguments);
-    return options.help ? 0 : run(options);
-  } catch (const std::exception& error) {
-    fmt::print(stderr, "weft-scale: {}\n", error.what());
-    return 2;
-  }
+  return perf::run_program("weft-scale", count, arguments, read_options, run);
 }
