@@ -103,6 +103,7 @@ HelpedContext::Clock::time_point HelpedContext::service(Clock::time_point now) n
   const std::lock_guard lock(service_mutex_);
   auto next = Clock::time_point::max();
   for (HelpedQueue* queue : queues_) {
+    queue->serve();
     if (helped_) {
       next = std::min(next, look_at(*queue, now));
     } else {

@@ -34,6 +34,8 @@ class HelpedQueue : public Group {
   virtual bool drive_for_absent() noexcept = 0;
   // Whether the helper can sleep until descriptor() is readable: nothing is there, and what comes shows.
   [[nodiscard]] virtual bool may_sleep() noexcept { return true; }
+  // Work that takes too long for the program to wait for; without the gate.
+  virtual void serve() noexcept {}
   // Sends what is held back; true when something may still be.
   bool send_held_back() noexcept;
   virtual void close_in_child() noexcept;

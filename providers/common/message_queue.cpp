@@ -57,6 +57,13 @@ void MessageQueue::watch_fabric(int descriptor) {
   for_drivers([descriptor](int set) { watch_input(set, descriptor); });
 }
 
+// By hand: what a forked child still holds open would stay in the sets.
+void MessageQueue::forget_fabric(int descriptor) noexcept {
+  std::erase(fabric_descriptors_, descriptor);
+  epoll_ctl(epoll(), EPOLL_CTL_DEL, descriptor, nullptr);
+  for_drivers([descriptor](int set) { epoll_ctl(set, EPOLL_CTL_DEL, descriptor, nullptr); });
+}
+
 // The descriptors themselves and not this queue's set: sets in sets have a limited depth, and the fabric's
 // descriptor may be a set of sets already.
 void MessageQueue::watch_in(int set) noexcept {

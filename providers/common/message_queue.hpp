@@ -82,6 +82,8 @@ class MessageQueue : public HelpedQueue {
   // later after descriptors_follow() there, with the gate held then. There may be several. Without, sleepers
   // are woken over the core's connection. Throws Error(resource_limit).
   void watch_fabric(int descriptor);
+  // Before such a descriptor is closed.
+  void forget_fabric(int descriptor) noexcept;
   void descriptors_follow() noexcept { descriptors_follow_ = true; }
   // In its destructor, first: from here on the helper stays away.
   using HelpedQueue::leave_helper_alone;

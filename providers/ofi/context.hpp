@@ -1,6 +1,8 @@
 // An open fabric of libfabric: the engine over reliable datagrams.
 #pragma once
 
+#include <atomic>
+#include <cstdint>
 #include <memory>
 
 #include "common/message_context.hpp"
@@ -26,6 +28,14 @@ class OfiContext final : public engine::MessageContext {
   [[nodiscard]] std::unique_ptr<Device> open_device(std::span<const std::byte> address) const {
     return std::make_unique<Device>(fabric(), address, interface_);
   }
+  static constexpr std::uint32_t most_pull_ports = 64;
+  // Endpoints that fetch and offer payload by an endpoint of libfabric's own; false when there are enough.
+  [[nodiscard]] bool take_pull_port() noexcept {
+    if (pull_ports_.fetch_add(1) < most_pull_ports) return true;
+    pull_ports_.fetch_sub(1);
+    return false;
+  }
+  void give_pull_port() noexcept { pull_ports_.fetch_sub(1); }
   // In a forked child the fabric stays the parent's.
   void abandon_device() noexcept { abandoned_ = true; }
 
@@ -33,6 +43,7 @@ class OfiContext final : public engine::MessageContext {
   const std::string interface_;
   std::unique_ptr<Device> device_;
   Attributes attributes_;
+  std::atomic<std::uint32_t> pull_ports_{0};
   bool abandoned_ = false;
 };
 

@@ -21,16 +21,17 @@ namespace {
 // From here on everything used exists; later versions of the library keep it.
 constexpr auto interface_version = FI_VERSION(1, 14);
 
-// Tagged messages where the tag carries what would stand in front of the others.
-[[nodiscard]] std::uint64_t message_kind(const Fabric& fabric) noexcept {
-  return fabric.swift_size != 0 ? FI_TAGGED : FI_MSG;
+// Messages, tagged where the tag carries what would stand in front of the others, and reads of payload that a
+// side offers. Other one-sided operations and atomics go through the engine, which checks every access.
+[[nodiscard]] std::uint64_t wanted_of(const Fabric& fabric) noexcept {
+  const std::uint64_t messages = fabric.swift_size != 0 ? FI_TAGGED : FI_MSG;
+  return fabric.fetch_size != 0 ? messages | FI_RMA | FI_READ | FI_REMOTE_READ : messages;
 }
 
 InfoHandle make_hints(const Fabric& fabric) {
   InfoHandle hints(fi_allocinfo());
   if (hints == nullptr) throw Error(Status::resource_limit, "out of memory for libfabric's description");
-  // Messages only: one-sided operations and atomics go through the engine, which checks every access.
-  hints->caps = message_kind(fabric);
+  hints->caps = wanted_of(fabric);
   // We give the library memory of ours to write into with every operation.
   hints->mode = FI_CONTEXT | FI_CONTEXT2;
   hints->ep_attr->type = FI_EP_RDM;
@@ -71,7 +72,8 @@ InfoHandle ask(fi_info* hints, std::int64_t& code) {
 const fi_info* choose(const fi_info* all, const Fabric& fabric, std::string_view interface) {
   for (const fi_info* at = all; at != nullptr; at = at->next) {
     if (std::string_view(at->fabric_attr->prov_name) != fabric.library_name) continue;
-    if ((at->caps & message_kind(fabric)) == 0 || (at->tx_attr->msg_order & FI_ORDER_SAS) == 0) continue;
+    if ((at->caps & wanted_of(fabric)) != wanted_of(fabric) || (at->tx_attr->msg_order & FI_ORDER_SAS) == 0)
+      continue;
     if ((at->rx_attr->msg_order & FI_ORDER_SAS) == 0) continue;
     if (fabric.swift_size != 0 && at->domain_attr->cq_data_size < sizeof(std::uint64_t)) continue;
     if (!fabric.by_address && !interface.empty() && interface != at->domain_attr->name) continue;

@@ -1,5 +1,7 @@
 #include "endpoint.hpp"
 
+#include <cerrno>
+#include <exception>
 #include <utility>
 
 #include "address.hpp"
@@ -21,10 +23,82 @@ static_assert(sizeof(Preamble) == 32);
 
 OfiEndpoint::OfiEndpoint(OfiContext& context, OfiQueue& queue, const provider::EndpointRequest& request)
     : MessageEndpoint(context, queue, request),
+      context_(context),
       queue_(queue),
       fabric_(context.fabric()),
       message_size_(context.message_options().buffers.size) {
-  if (context.options().offer_from != 0) memory_.emplace(context.host());
+  if (context.options().offer_from == 0) return;
+  if (fabric_.fetch_size == 0) {
+    memory_.emplace(context.host());
+  } else if (context.take_pull_port()) {
+    pulls_ = Pulls::not_yet;
+  }
+}
+
+OfiEndpoint::~OfiEndpoint() {
+  if (pulls_ == Pulls::never) return;
+  const engine::HelperEntry entry(queue_.gate());
+  if (pull_port_ && queue_.in_child()) {
+    pull_port_->abandon();
+  } else {
+    stop_pull();
+  }
+  context_.give_pull_port();
+}
+
+// The first time it goes by messages, and the queue's helper makes what it takes for the next time.
+std::size_t OfiEndpoint::offer(const engine::Piece& memory, std::span<std::byte> token) noexcept {
+  if (memory_) return engine::CrossMemory::offer(memory, token);
+  if (pulls_ == Pulls::not_yet) want_pull_port();
+  return pull_port_ ? pull_port_->offer(memory, token) : 0;
+}
+
+engine::MessageEndpoint::Submitted OfiEndpoint::pull(std::span<const std::byte> token, std::uint64_t offset,
+                                                     std::byte* to, std::uint64_t length,
+                                                     std::int32_t& native_code) noexcept {
+  if (memory_) return memory_->pull(token, offset, to, length, native_code);
+  if (pulls_ == Pulls::not_yet) want_pull_port();
+  if (pulls_ == Pulls::wanted) return Submitted::no_room;
+  native_code = -EMFILE;
+  if (!pull_port_) return Submitted::broken;
+  if (!pull_port_->reaches()) {
+    native_code = -EPROTO;
+    const auto address = PullPort::address_in(token);
+    const bool narrow = port_->speaks_ipv4_only();
+    if (!address || address->is_any() || address->port == 0 || (narrow && !address->is_mapped()))
+      return Submitted::broken;
+    try {
+      pull_port_->connect(address->as_socket_address(narrow, peer_scope_));
+    } catch (const std::exception&) {
+      return Submitted::broken;
+    }
+  }
+  return pull_port_->fetch(token, offset, to, length, native_code);
+}
+
+void OfiEndpoint::want_pull_port() noexcept {
+  pulls_ = Pulls::wanted;
+  queue_.want_pull_port(*this);
+}
+
+void OfiEndpoint::adopt(std::unique_ptr<PullPort> port) noexcept {
+  pulls_ = Pulls::failed;
+  if (!port) return;
+  try {
+    PullEvents& events = *this;
+    port->set_events(events);
+    queue_.watch(*port);
+    pull_port_ = std::move(port);
+    pulls_ = Pulls::ready;
+  } catch (const std::exception&) {
+    return;
+  }
+}
+
+void OfiEndpoint::stop_pull() noexcept {
+  if (pulls_ == Pulls::wanted) queue_.want_no_pull_port(*this);
+  if (pulls_ != Pulls::never) pulls_ = Pulls::failed;
+  if (pull_port_) queue_.drop(*pull_port_);
 }
 
 std::vector<std::byte> OfiEndpoint::fabric_blob(const provider::PathAddresses& path) {
@@ -60,7 +134,8 @@ bool OfiEndpoint::connect_fabric(std::span<const std::byte> blob, const provider
     const bool narrow = port_->speaks_ipv4_only();
     if (narrow && !address->is_mapped())
       throw Error(Status::unreachable, "the peer has an IPv6 address and this side is bound to an IPv4 one");
-    peer_address_ = address->as_socket_address(narrow, scope_of(peer.path.peer));
+    peer_scope_ = scope_of(peer.path.peer);
+    peer_address_ = address->as_socket_address(narrow, peer_scope_);
   } else {
     peer_address_.assign(name.begin(), name.end());
     // Names are text to the library.
@@ -72,7 +147,12 @@ bool OfiEndpoint::connect_fabric(std::span<const std::byte> blob, const provider
   return true;
 }
 
+void OfiEndpoint::on_fetch_failed(std::int32_t code) noexcept {
+  queue_.pull_failed(*this, code, "what the peer offered cannot be read; it may have ended");
+}
+
 void OfiEndpoint::disconnect_fabric() noexcept {
+  stop_pull();
   if (std::exchange(peer_, FI_ADDR_UNSPEC) != FI_ADDR_UNSPEC) port_->drop_peer(peer_address_);
 }
 

@@ -9,7 +9,7 @@ namespace weft::ofi {
 
 [[nodiscard]] std::string text_of(std::int64_t code);
 
-// Throws Error when `code` is negative: "what: text".
-void check(std::int64_t code, std::string_view what);
+// Throws Error when `code` is negative: "what: text", and what to do.
+void check(std::int64_t code, std::string_view what, std::string_view advice = {});
 
 }  // namespace weft::ofi

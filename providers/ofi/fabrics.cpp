@@ -16,6 +16,11 @@ constexpr std::uint32_t rxm_eager = 16 * kib - 256;
 // where it sends none.
 constexpr std::uint32_t rxm_swift = 64;
 
+// It sizes the device's completion queue for the peers it expects, times 256.
+constexpr auto rxm_advice =
+    "; where the device's completion queues are small, set FI_UNIVERSE_SIZE (16, say) before the program "
+    "starts: libfabric makes them for that many peers, 1024 unless told";
+
 constexpr auto open_port =
     "Nothing is encrypted, and peers are not authenticated. libfabric's own wire code answers whoever "
     "reaches its "
@@ -29,24 +34,55 @@ constexpr auto hardware =
 // tcp and verbs are connections made into datagrams by libfabric's ofi_rxm. The last four were never run
 // here; their values are from libfabric's documentation, and automatic choice does not take them.
 constexpr std::array table = {
-    // name, in libfabric, priority, by address, named, manual, waits, forgets, maps once, message, inject,
-    // swift, offer, queue, trust
-    Fabric{"tcp", "tcp;ofi_rxm", 90, true, false, true, true, true, false, rxm_eager, 4 * kib, rxm_swift, 0,
-           0, Trust::whoever_reaches_the_port, open_port},
-    Fabric{"shm", "shm", 80, false, true, false, false, false, true, 64 * kib, 4 * kib, 0, 16 * kib, 0,
-           Trust::same_user, same_user_only},
-    // rxm sizes the hardware's queue for the peers it expects, 256 unless told, times the size of an
-    // endpoint.
-    Fabric{"verbs", "verbs;ofi_rxm", 95, true, false, false, true, true, false, rxm_eager, kib, 0, 0, 64,
-           Trust::whoever_reaches_the_port, open_port},
-    Fabric{"efa", "efa", 10, false, false, true, false, false, false, 8 * kib, 0, 0, 0, 0,
-           Trust::connected_peers, hardware},
-    Fabric{"cxi", "cxi", 10, false, false, true, true, false, false, 64 * kib, 0, 0, 0, 0,
-           Trust::connected_peers, hardware},
-    Fabric{"psm3", "psm3", 10, false, false, false, false, false, false, 64 * kib, 0, 0, 0, 0,
-           Trust::connected_peers, hardware},
-    Fabric{"opx", "opx", 10, false, false, false, false, false, false, 8 * kib, 0, 0, 0, 0,
-           Trust::connected_peers, hardware},
+    Fabric{.name = "tcp",
+           .library_name = "tcp;ofi_rxm",
+           .priority = 90,
+           .by_address = true,
+           .manual = true,
+           .waits = true,
+           .forgets = true,
+           .message_size = rxm_eager,
+           .inject_size = 4 * kib,
+           .swift_size = rxm_swift,
+           .offer_from = 64 * kib,
+           .fetch_size = 512 * kib,
+           .trust = Trust::whoever_reaches_the_port,
+           .trust_text = open_port},
+    Fabric{.name = "shm",
+           .library_name = "shm",
+           .priority = 80,
+           .named_here = true,
+           .maps_once = true,
+           .message_size = 64 * kib,
+           .inject_size = 4 * kib,
+           .offer_from = 16 * kib,
+           .trust = Trust::same_user,
+           .trust_text = same_user_only},
+    Fabric{.name = "verbs",
+           .library_name = "verbs;ofi_rxm",
+           .priority = 95,
+           .by_address = true,
+           .waits = true,
+           .forgets = true,
+           .message_size = rxm_eager,
+           .inject_size = kib,
+           .queue_size = 64,
+           .trust = Trust::whoever_reaches_the_port,
+           .trust_text = open_port,
+           .advice = rxm_advice},
+    Fabric{.name = "efa",
+           .library_name = "efa",
+           .manual = true,
+           .message_size = 8 * kib,
+           .trust_text = hardware},
+    Fabric{.name = "cxi",
+           .library_name = "cxi",
+           .manual = true,
+           .waits = true,
+           .message_size = 64 * kib,
+           .trust_text = hardware},
+    Fabric{.name = "psm3", .library_name = "psm3", .message_size = 64 * kib, .trust_text = hardware},
+    Fabric{.name = "opx", .library_name = "opx", .message_size = 8 * kib, .trust_text = hardware},
 };
 
 }  // namespace

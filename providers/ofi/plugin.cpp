@@ -35,6 +35,8 @@ engine::MessageOptions options_for(provider::Host& host, const Device& device) {
   constexpr std::uint32_t most_buffers = 4096;
   engine::MessageOptions options;
   options.most_ahead = 256;
+  // Reads of the fabric go on by themselves, each operation's at once.
+  if (device.fabric().fetch_size != 0) options.pull_step = ~std::uint64_t{0};
   const auto largest = static_cast<std::uint32_t>(device.message_size());
   options.buffers.size = number_of(host, size_variable, largest, std::min(smallest, largest), largest);
   options.buffers.spare = number_of(host, buffers_variable, options.buffers.spare, 1, most_buffers);

@@ -3,15 +3,19 @@
 #include <rdma/fi_errno.h>
 
 #include <algorithm>
+#include <exception>
+#include <utility>
 
 #include "address.hpp"
 #include "context.hpp"
+#include "endpoint.hpp"
 
 namespace weft::ofi {
 
 OfiQueue::OfiQueue(OfiContext& context, std::uint32_t capacity, provider::QueueEvents& events)
     : MessageQueue(context, capacity, events), context_(context) {
   if (context.fabric().waits) descriptors_follow();
+  wanting_.reserve(OfiContext::most_pull_ports);
   if (!context.fabric().by_address) open_port({});
 }
 
@@ -66,12 +70,71 @@ void* OfiQueue::register_buffers(std::byte* bytes, std::size_t length) {
 bool OfiQueue::progress() noexcept {
   bool any = false;
   for (const Place& place : places_) any = place.port->progress() || any;
+  if (!pull_ports_.empty()) any = progress_pull_ports() || any;
   return any;
 }
 
+// Those where nothing is under way are looked at only when their descriptors woke somebody.
+bool OfiQueue::progress_pull_ports() noexcept {
+  const bool everywhere = std::exchange(look_everywhere_, false);
+  bool any = false;
+  // What arrives may end endpoints, which drop their ports.
+  for (std::size_t i = pull_ports_.size(); i-- != 0;) {
+    if (i < pull_ports_.size() && (everywhere || pull_ports_[i]->is_busy()))
+      any = pull_ports_[i]->progress() || any;
+  }
+  return any;
+}
+
+void OfiQueue::want_pull_port(OfiEndpoint& endpoint) noexcept {
+  wanting_.push_back(&endpoint);  // has room for all that a context lets have one
+  wanted_.store(true);
+  context_.request_service();
+}
+
+// Opening one takes milliseconds, for which the program does not wait.
+void OfiQueue::serve() noexcept {
+  if (!wanted_.exchange(false)) return;
+  for (;;) {
+    OfiEndpoint* endpoint = nullptr;
+    const Port* port = nullptr;
+    {
+      const engine::HelperEntry entry(gate());
+      if (wanting_.empty()) return;
+      endpoint = wanting_.front();
+      port = &endpoint->port();  // stays for as long as this queue
+    }
+    std::unique_ptr<PullPort> made;
+    try {
+      std::uint64_t keys = 0;
+      context_.host().random_bytes(std::as_writable_bytes(std::span(&keys, 1)));
+      made = std::make_unique<PullPort>(port->device(), keys);
+    } catch (const std::exception&) {
+      made.reset();  // payload goes by messages
+    }
+    const engine::HelperEntry entry(gate());
+    if (std::erase(wanting_, endpoint) != 0) endpoint->adopt(std::move(made));
+  }
+}
+
+void OfiQueue::watch(PullPort& port) {
+  pull_ports_.reserve(pull_ports_.size() + 1);
+  if (port.descriptor() >= 0) watch_fabric(port.descriptor());
+  pull_ports_.push_back(&port);
+}
+
+void OfiQueue::drop(PullPort& port) noexcept {
+  if (std::erase(pull_ports_, &port) == 0) return;
+  if (port.descriptor() >= 0) forget_fabric(port.descriptor());
+  port.close();
+}
+
 bool OfiQueue::arm_fabric() noexcept {
-  return std::all_of(places_.begin(), places_.end(),
-                     [](const Place& place) { return place.port->may_sleep(); });
+  const bool ready =
+      std::all_of(places_.begin(), places_.end(), [](const Place& place) { return place.port->may_sleep(); });
+  look_everywhere_ =
+      !std::all_of(pull_ports_.begin(), pull_ports_.end(), [](PullPort* port) { return port->may_sleep(); });
+  return ready && !look_everywhere_;
 }
 
 void OfiQueue::on_send_failed(engine::SendBuffer& buffer, std::int32_t code) noexcept {

@@ -36,7 +36,7 @@ RdmEndpoint::RdmEndpoint(const Device& device, InfoHandle description, fi_cq_for
   endpoint.reset(opened);
   check(fi_ep_bind(opened, &completions->fid, FI_TRANSMIT | FI_RECV), "libfabric's endpoint cannot be bound");
   check(fi_ep_bind(opened, &addresses->fid, 0), "libfabric's endpoint cannot be bound");
-  check(fi_enable(opened), "libfabric's endpoint cannot be enabled");
+  check(fi_enable(opened), "libfabric's endpoint cannot be enabled", device.fabric().advice);
   std::size_t length = 256;
   name.resize(length);
   check(fi_getname(&opened->fid, name.data(), &length), "libfabric's endpoint has no address");
