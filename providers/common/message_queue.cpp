@@ -16,6 +16,8 @@ namespace weft::engine {
 
 namespace {
 
+// So many polls, and a program is one that does not sleep.
+constexpr std::uint32_t polls_of_the_sleepless = 1000;
 // How often to look again before sleeping when something keeps coming.
 constexpr int most_looks = 4;
 
@@ -55,6 +57,29 @@ void MessageQueue::watch_fabric(int descriptor) {
   }
   fabric_descriptors_.push_back(descriptor);
   for_drivers([descriptor](int set) { watch_input(set, descriptor); });
+  if (!watches_) set_watches(true);
+}
+
+// Every set that a descriptor is in costs those who send to it: none is worth it while nobody sleeps.
+void MessageQueue::set_watches(bool watches) noexcept {
+  watches_ = watches;
+  for (const int descriptor : fabric_descriptors_) {
+    const auto change = [descriptor, watches](int set) {
+      if (watches) {
+        watch_input(set, descriptor);
+      } else {
+        epoll_ctl(set, EPOLL_CTL_DEL, descriptor, nullptr);
+      }
+    };
+    change(epoll());
+    for_drivers(change);
+  }
+}
+
+void MessageQueue::polled_awake() noexcept {
+  if (++awake_polls_ < polls_of_the_sleepless || slept_on()) return;
+  set_watches(false);
+  want_helper();  // it may sleep on what is watched no longer
 }
 
 // By hand: what a forked child still holds open would stay in the sets.
@@ -159,6 +184,8 @@ std::size_t MessageQueue::poll(Completion* out, std::size_t room) noexcept {
   const Entry entry(gate());
   note_activity();
   const bool armed = pause_signals();
+  if (watches_ && !armed) [[unlikely]]
+    polled_awake();
   untold_ = false;
   if (drives_others()) [[unlikely]]
     drive_others();
@@ -256,6 +283,8 @@ bool MessageQueue::arm() noexcept {
 bool MessageQueue::prepare_sleep() noexcept {
   if (in_child_) return true;  // nobody sleeps on it there
   asleep_since_ = activity();
+  awake_polls_ = 0;
+  if (!watches_ && !fabric_descriptors_.empty()) set_watches(true);
   bool ready = false;
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.

@@ -109,6 +109,8 @@ class MessageQueue : public HelpedQueue {
   void drove_beside_sleeper() noexcept final;
   [[nodiscard]] bool prepare_sleep() noexcept final;
   void watch_in(int epoll) noexcept final;
+  void set_watches(bool watches) noexcept;
+  void polled_awake() noexcept;
   bool move_on() noexcept;
   void settle_touched() noexcept;
   void retry_waiting() noexcept;
@@ -127,6 +129,8 @@ class MessageQueue : public HelpedQueue {
   std::vector<MessageEndpoint*> stepping_;
   std::vector<MessageEndpoint*> awake_to_;  // whose peer takes this side for awake
   std::vector<int> fabric_descriptors_;
+  bool watches_ = false;  // they are in the sets of those who sleep
+  std::uint32_t awake_polls_ = 0;
   bool descriptors_follow_ = false;
   int doorbell_ = -1;
   bool in_child_ = false;
