@@ -87,6 +87,11 @@ class FakeFabricQueue final : public MessageQueue {
     }
     if (chance(weather_.repeats)) inbox.push_back(inbox.back());
   }
+  // The fabric's descriptor tells of something.
+  void announce() const {
+    const std::uint64_t one = 1;
+    ASSERT_EQ(::write(descriptor_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
+  }
   void keep_for_later(SendBuffer& buffer) { later_.push_back(&buffer); }
   // Every buffer under way fails.
   void fail_all(std::int32_t code) {
