@@ -1,6 +1,7 @@
 # Counting test cases; source it after common.sh. Sets passed and failed.
 passed=0
 failed=0
+left_out=()  # tests that cannot run on this machine; whoever adds one has said why
 
 # count_results PRESET full|quick|long LOG: adds up the cases of every test program that had to run. LOG is
 # the output of ctest, which says what a program that left no results had done before it ended.
@@ -8,6 +9,7 @@ count_results() {
   local folder=build/$1 mode=$2 log=$3 name when program
   while read -r name when program; do
     if [[ $when != always && $when != "$mode" && ! ($when == full && $mode == long) ]]; then continue; fi
+    if [[ " ${left_out[*]} " == *" $name "* ]]; then continue; fi
     if [[ $program == script ]]; then
       count_script "$name" "$log"
     else

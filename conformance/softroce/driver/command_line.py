@@ -87,15 +87,20 @@ def report(text):
 def run(options):
     if not options.command and not (options.shell or options.keep):
         raise SoftroceError("nothing to run: softroce run [options] -- COMMAND…, or --shell")
-    if os.uname().machine != "x86_64":
-        raise SoftroceError(f"the guest is an x86_64 one and runs this machine's programs; this is "
-                            f"{os.uname().machine}")
+    check_machine()
     say = (lambda text: None) if options.quiet else report
     require(run_needs, options.install)
     return Session(options, get_kernel(install=options.install, say=say), say).run()
 
 
+def check_machine():
+    if os.uname().machine != "x86_64":
+        raise SoftroceError(f"the guest is an x86_64 one and runs this machine's programs; this is "
+                            f"{os.uname().machine}")
+
+
 def fetch(options):
+    check_machine()
     require(run_needs, options.install)
     kernel = get_kernel(options.update, options.install, report)
     kernel.initial_disk()
