@@ -95,6 +95,11 @@ class Endpoint : public provider::Endpoint {
   // The region is gone, or the key: nothing of it is kept at hand.
   void forget_region(std::uint64_t token) noexcept;
   void forget_key(std::uint64_t token) noexcept;
+  // It has ended and its pair is still to be destroyed.
+  [[nodiscard]] bool leaves_pair() const noexcept {
+    return state_ == State::ended && place_.queue != nullptr;
+  }
+  void release_pair() noexcept;
   // What the endpoint counted by itself.
   void add_counts(Counts& sums) const noexcept {
     sums.add(Count::signals, signalled_posts_);
@@ -284,9 +289,9 @@ class Endpoint : public provider::Endpoint {
   void fail(Status cause, std::uint64_t detail, std::int32_t native_code, std::string_view text) noexcept;
   void start_ending(const provider::EndOrder& order) noexcept;
   [[nodiscard]] bool flushed() const noexcept;
+  [[nodiscard]] bool pair_is_quiet() const noexcept;
   bool try_finish(Clock::time_point now) noexcept;
   void finish() noexcept;
-  void release_pair() noexcept;
   void change_state(State state) noexcept;
   void find_fault() noexcept;
   [[nodiscard]] Status status_at_end(std::uint64_t position) const noexcept;
@@ -381,6 +386,7 @@ class Endpoint : public provider::Endpoint {
   Status fault_cause_ = Status::ok;
   std::optional<Completion> shared_fault_;  // a receive from the shared queue that failed
   bool failed_here_ = false;
+  bool stopped_ = false;   // the pair is in its error state, by us
   bool flushing_ = false;  // entries of failed requests come
   bool drain_told_ = false;
   bool was_up_ = false;

@@ -339,7 +339,14 @@ bool Queue::serve(Clock::time_point now, Clock::time_point& next) noexcept {
     if (!shared->push_waiting()) next = std::min(next, now + look_again);
   }
   // An endpoint that ends leaves the list of those with a pair, not this one.
-  for (Endpoint* endpoint : members_) next = std::min(next, endpoint->serve(now));
+  Endpoint* ended = nullptr;
+  for (Endpoint* endpoint : members_) {
+    next = std::min(next, endpoint->serve(now));
+    if (!endpoint->leaves_pair()) continue;
+    if (ended != nullptr) next = now;  // one a round, so that nobody waits for all of them
+    ended = endpoint;
+  }
+  if (ended != nullptr) ended->release_pair();
   helped_ = false;
   gate().leave_helper();
   return true;
