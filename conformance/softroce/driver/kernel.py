@@ -102,7 +102,14 @@ def get_kernel(update=False, install=False, say=lambda text: None):
         if found and found.version == version:
             return found
         say(f"fetching {package} into {cache_folder()} (about 70 MB, once)")
-        return unpack(package, version)
+        try:
+            return unpack(package, version)
+        except SoftroceError:
+            if not install:
+                raise
+        install_packages([])  # lists that are too old name a package that is no longer there
+        package = newest_package(install)
+        return unpack(package, package.removeprefix("linux-image-"))
 
 
 def newest_package(install):

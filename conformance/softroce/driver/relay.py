@@ -11,7 +11,7 @@ import time
 
 from .errors import SoftroceError
 
-usage = ("wire NAME ACTION, where NAME is data or control and ACTION is cut [HOST], restore, loss PERCENT%, "
+usage = ("wire NAME ACTION, where NAME is data or control and ACTION is cut [HOST], pause TIMEms, restore, loss PERCENT%, "
          "delay TIMEms, down [HOST], up [HOST] or status")
 frame_limit = 70_000  # a frame as QEMU hands it over, segmentation offload included
 # A real cable holds little; a delayed wire must not grow without bound when a sender outruns it.
@@ -34,6 +34,7 @@ class Wire:
             self.relay_ends.append(ours)
             self.guest_ends.append(theirs)
         self.cut = [False, False]  # by sending host
+        self.paused_until = 0.0  # cut for a time, both ways
         self.loss = 0.0
         self.delay = 0.0
         self.last_due = [0.0, 0.0]  # a frame never overtakes one sent before it, also when the delay shrinks
@@ -41,8 +42,11 @@ class Wire:
         self.passed = 0
         self.lost = 0
 
+    def is_cut(self, host):
+        return self.cut[host] or time.monotonic() < self.paused_until
+
     def describe(self):
-        cut = [str(host) for host in range(2) if self.cut[host]]
+        cut = [str(host) for host in range(2) if self.is_cut(host)]
         state = "cut from host " + " and ".join(cut) if cut else "whole"
         return (f"{self.name}: {state}, loss {self.loss * 100:g}%, delay {self.delay * 1000:g}ms, "
                 f"{self.passed} frames passed, {self.lost} lost")
@@ -82,7 +86,7 @@ class Relay(threading.Thread):
                 frame = source.recv(frame_limit)
             except OSError:
                 return
-            if wire.cut[host] or (wire.loss and wire.random.random() < wire.loss):
+            if wire.is_cut(host) or (wire.loss and wire.random.random() < wire.loss):
                 wire.lost += 1
             elif wire.delay or wire.last_due[host] > time.monotonic():
                 if len(self.held) < held_limit:
@@ -97,7 +101,7 @@ class Relay(threading.Thread):
     def release(self):
         while self.held and self.held[0][0] <= time.monotonic():
             _, _, wire, host, frame = heapq.heappop(self.held)
-            if wire.cut[host]:
+            if wire.is_cut(host):
                 wire.lost += 1
             else:
                 self.give(wire, host, frame)
@@ -139,9 +143,11 @@ def command(relay, guests, words):
     elif action == "cut":
         for host in hosts(values):
             wire.cut[host] = True
+    elif action == "pause":
+        wire.paused_until = time.monotonic() + quantity(values, r"ms", 1000, "a time such as 500ms")
     elif action == "restore":
         wire.cut = [False, False]
-        wire.loss = wire.delay = 0.0
+        wire.loss = wire.delay = wire.paused_until = 0.0
         for guest in guests:
             guest.set_link(wire.name, True)
     elif action in ("down", "up"):
