@@ -91,7 +91,11 @@ def get_kernel(update=False, install=False, say=lambda text: None):
     if found and not update:
         return found
     require(fetch_needs)
-    os.makedirs(os.path.join(cache_folder(), "kernels"), exist_ok=True)
+    try:
+        os.makedirs(os.path.join(cache_folder(), "kernels"), exist_ok=True)
+    except OSError as error:
+        raise SoftroceError(f"no folder for the guest's kernel can be made: {error}; set XDG_CACHE_HOME to one with "
+                            "500 MB of room") from error
     with open(os.path.join(cache_folder(), "lock"), "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two first runs at once: the second finds the work done
         found = find_kernel()
