@@ -20,16 +20,26 @@ constexpr auto shm_text =
     "UCX's shared memory is written to by processes of the same user, which must be trusted: they write into "
     "each other's queues. Nothing is encrypted or authenticated.";
 
-// Only transports that report the failure of a peer: self does not, and rc wires up on InfiniBand only.
+constexpr auto rc_text =
+    "Keys of RDMA hardware have 32 bits, so a peer that is connected could guess one. Nothing is encrypted "
+    "or "
+    "authenticated.";
+
+// Only transports that report the failure of a peer: self does not.
 constexpr std::size_t tcp_message = std::size_t{64} * 1024;
 constexpr std::size_t shm_message = 8192;
 constexpr std::size_t shm_pieces = 4096;
+constexpr std::size_t rc_message = 8192;  // with UCX's headers one packet of rc, which has 8256 bytes
 constexpr std::size_t no_pieces = std::numeric_limits<std::uint32_t>::max();  // each is a system call
 
 constexpr std::array lane_lists{
-    Lanes{"tcp", "tcp", 150, Trust::whoever_reaches_the_port, tcp_text, tcp_message, no_pieces},
-    Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message, shm_pieces},
-    Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message, no_pieces},
+    Lanes{"tcp", "tcp", 150, Trust::whoever_reaches_the_port, tcp_text, tcp_message, no_pieces,
+          WireUp::address},
+    Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message, shm_pieces, WireUp::address},
+    Lanes{"rc", "rc_verbs,rc_mlx5", 900, Trust::connected_peers, rc_text, rc_message, no_pieces,
+          WireUp::listener},
+    Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message, no_pieces,
+          WireUp::address},
 };
 
 struct Alias {
@@ -39,9 +49,11 @@ struct Alias {
 
 // As UCX's documentation of UCX_TLS has them.
 constexpr std::array aliases{
-    Alias{"all", "tcp"},   Alias{"all", "posix"}, Alias{"all", "sysv"}, Alias{"all", "cma"},
-    Alias{"shm", "posix"}, Alias{"shm", "sysv"},  Alias{"shm", "cma"},  Alias{"sm", "posix"},
-    Alias{"sm", "sysv"},   Alias{"sm", "cma"},    Alias{"mm", "posix"}, Alias{"mm", "sysv"},
+    Alias{"all", "tcp"},      Alias{"all", "posix"},   Alias{"all", "sysv"},      Alias{"all", "cma"},
+    Alias{"shm", "posix"},    Alias{"shm", "sysv"},    Alias{"shm", "cma"},       Alias{"sm", "posix"},
+    Alias{"sm", "sysv"},      Alias{"sm", "cma"},      Alias{"mm", "posix"},      Alias{"mm", "sysv"},
+    Alias{"all", "rc_verbs"}, Alias{"rc", "rc_verbs"}, Alias{"rc_v", "rc_verbs"}, Alias{"ib", "rc_verbs"},
+    Alias{"all", "rc_mlx5"},  Alias{"rc", "rc_mlx5"},  Alias{"rc_x", "rc_mlx5"},  Alias{"ib", "rc_mlx5"},
 };
 
 bool names(const std::vector<std::string>& list, const std::string& transport) {
@@ -65,6 +77,12 @@ constexpr std::array settings{
     Setting{"tcp", "RX_SEG_SIZE", "144k", "UCX_TCP_RX_SEG_SIZE"},
     Setting{"tcp", "MAX_NUM_EPS", "inf", "UCX_TCP_MAX_NUM_EPS"},
     Setting{"tcp", "CONN_NB", "y", "UCX_TCP_CONN_NB"},  // connecting must not block
+    Setting{"rc", "SOCKADDR_TLS_PRIORITY", "rdmacm", "UCX_SOCKADDR_TLS_PRIORITY"},
+    Setting{"rc", "RC_MAX_NUM_EPS", "inf", "UCX_RC_MAX_NUM_EPS"},
+    // Each worker registers receives of 8 KiB; the usual 4095 would be 34 MB for every completion queue.
+    Setting{"rc", "RC_RX_QUEUE_LEN", "1024", "UCX_RC_RX_QUEUE_LEN"},
+    // Soft-RoCE takes seven for "for ever".
+    Setting{"rc", "RC_RETRY_COUNT", "6", "UCX_RC_RETRY_COUNT"},
 };
 
 }  // namespace
@@ -97,7 +115,9 @@ std::vector<Setting> settings_for(std::string_view transports) {
   std::vector<Setting> result;
   for (const Setting& setting : settings) {
     const auto is_needed = [&setting](const std::string& one) {
-      return one == setting.transport || (one == "sysv" && std::string_view(setting.transport) == "posix");
+      const std::string_view wanted = setting.transport;
+      return one == wanted || (one == "sysv" && wanted == "posix") ||
+             (one.starts_with("rc_") && wanted == "rc");
     };
     if (std::any_of(list.begin(), list.end(), is_needed)) result.push_back(setting);
   }

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -13,6 +14,11 @@
 
 namespace weft::ucx {
 
+// How two workers meet. By address each makes its end alone, from what the control connection brought of the
+// other. That does not work over RoCE without a switch of its own (1.13, tried on Soft-RoCE: it hangs); there
+// the initiator's side connects through rdma_cm, to where the other's worker listens.
+enum class WireUp : std::uint8_t { address, listener };
+
 struct Lanes {
   const char* name;        // empty: UCX chooses among all of them
   const char* transports;  // as UCX_TLS takes them
@@ -21,6 +27,7 @@ struct Lanes {
   const char* trust_text;
   std::size_t message_size;  // what UCX moves in one piece, with the settings below
   std::size_t pieces_from;   // from here on further messages cost less than gathering their bytes
+  WireUp wire_up;
 };
 
 // Every list there is; the last one is that of plain `ucx`.

@@ -106,9 +106,23 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
     throw Error(Status::unavailable, "UCX finds none of the transports " + allowed +
                                          " on this machine; ucx_info -d lists what it finds");
   }
+  if (lanes.wire_up == WireUp::listener) {
+    std::vector<Transport> candidates;
+    const std::vector<std::string> allowed_devices = split_list(environment("UCX_NET_DEVICES"));
+    for (const Transport& one : found) {
+      const bool named = std::find(usable.begin(), usable.end(), one.name) != usable.end();
+      if (named &&
+          (allowed_devices.empty() || environment("UCX_NET_DEVICES") == "all" ||
+           std::find(allowed_devices.begin(), allowed_devices.end(), one.device) != allowed_devices.end()))
+        candidates.push_back(one);
+    }
+    library.rdma = choose_device(candidates, device);
+    library.devices = library.rdma.name;
+    device = library.rdma.name;
+  }
   const bool over_network =
       !devices_of(found, "tcp").empty() && library.transports.find("tcp") != std::string::npos;
-  if (!device.empty() && !over_network) device = {};
+  if (!device.empty() && !over_network && library.rdma.name.empty()) device = {};
   std::string useful;
   if (device.empty() && over_network && environment("UCX_NET_DEVICES").empty()) {
     useful = useful_interfaces(found);
@@ -174,11 +188,13 @@ const char* version_text() {
   return text.c_str();
 }
 
-ucp_worker_h make_worker(ucp_context_h context) {
+ucp_worker_h make_worker(ucp_context_h context, std::uint64_t number) {
   const SignalsBlocked blocked;
   ucp_worker_params_t parameters{};
   parameters.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE;
   parameters.thread_mode = UCS_THREAD_MODE_SERIALIZED;
+  if (number != 0) parameters.field_mask |= UCP_WORKER_PARAM_FIELD_CLIENT_ID;
+  parameters.client_id = number;
   ucp_worker_h worker = nullptr;
   if (const ucs_status_t code = ucp_worker_create(context, &parameters, &worker); code != UCS_OK)
     refuse("ucp_worker_create", code);

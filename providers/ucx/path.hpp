@@ -21,6 +21,10 @@ class UcxQueue;
 struct Path {
   UcxQueue* queue = nullptr;
   std::vector<std::byte> address;  // of the peer's worker: what names the path
+  // With a listener: the number of the peer's worker, and whether that side connects (then `endpoint` is null
+  // until it did).
+  std::uint64_t number = 0;
+  bool awaited = false;
   ucp_ep_h endpoint = nullptr;
   std::vector<UcxEndpoint*> members;
   std::uint32_t under_way = 0;  // messages in UCX's hands
@@ -29,6 +33,7 @@ struct Path {
   // Without members although messages are under way: the peer's process is gone, or will take them soon.
   std::chrono::steady_clock::time_point deserted{};
   ucs_status_t broken = UCS_OK;
+  bool dropped = false;  // because of that: nobody is on it any more
 };
 
 }  // namespace weft::ucx

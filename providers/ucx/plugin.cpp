@@ -2,25 +2,13 @@
 #include <string>
 
 #include "library.hpp"
-#include "transports.hpp"
 #include "ucx_context.hpp"
 
 namespace weft::ucx {
 
 namespace {
 
-// RDMA is one more kind of lanes once it runs; until then its absence is said.
-void report_hardware(const std::vector<Transport>& found, std::vector<FabricReport>& reports) {
-  FabricReport report;
-  report.name = "rc";
-  report.trust = Trust::connected_peers;
-  report.device = devices_of(found, "rc_verbs,rc_mlx5");
-  report.reason =
-      report.device.empty()
-          ? "UCX finds no RDMA device on this machine"
-          : "this version of the provider uses no RDMA device; take verbs, or ucx:tcp over its interface";
-  reports.push_back(std::move(report));
-}
+constexpr int software_priority = 90;  // below tcp
 
 class UcxProvider final : public provider::Provider {
  public:
@@ -35,6 +23,7 @@ class UcxProvider final : public provider::Provider {
       try {
         const Library library = open_library(host, lanes, {});
         report.device = library.devices;
+        if (library.rdma.software()) report.priority = software_priority;
         const ucp_worker_h worker = make_worker(library.context.get());
         ucp_worker_destroy(worker);
         report.usable = true;
@@ -43,7 +32,6 @@ class UcxProvider final : public provider::Provider {
       }
       reports.push_back(std::move(report));
     }
-    report_hardware(list_transports(), reports);
     return reports;
   }
 

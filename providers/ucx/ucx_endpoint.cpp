@@ -27,15 +27,29 @@ Network own_network() noexcept {
 UcxEndpoint::UcxEndpoint(UcxContext& context, UcxQueue& queue, const provider::EndpointRequest& request)
     : engine::MessageEndpoint(context, queue, request),
       queue_(queue),
-      shared_memory_(context.library().transports != "tcp"),
-      same_host_only_(context.library().transports.find("tcp") == std::string::npos) {}
+      rdma_(context.library().rdma),
+      by_listener_(context.library().lanes->wire_up == WireUp::listener),
+      shared_memory_(context.library().transports.find("sysv") != std::string::npos ||
+                     context.library().transports.find("posix") != std::string::npos),
+      same_host_only_(shared_memory_ && context.library().transports.find("tcp") == std::string::npos) {}
 
 UcxEndpoint::~UcxEndpoint() {
   const engine::HelperEntry entry(queue_.gate());
   disconnect_fabric();
 }
 
-std::vector<std::byte> UcxEndpoint::fabric_blob(const provider::PathAddresses& /*path*/) {
+std::vector<std::byte> UcxEndpoint::fabric_blob(const provider::PathAddresses& path) {
+  if (by_listener_) {
+    const sockaddr_in6 own = mapped(path.local);
+    if (!is_loopback(own) && !same_ip(own, rdma_.address)) {
+      throw Error(Status::unreachable, "the connection's local address " + ip_text(own) +
+                                           " is not that of device " + rdma_.name + ", which has " +
+                                           ip_text(rdma_.address) + "; connect to and from that one");
+    }
+    std::vector<std::byte> blob(MeetingPlace::size);
+    queue_.meeting_place().encode(std::span<std::byte, MeetingPlace::size>(blob.data(), blob.size()));
+    return blob;
+  }
   const Network network = own_network();
   std::vector<std::byte> blob(sizeof network);
   std::memcpy(blob.data(), &network, sizeof network);
@@ -45,7 +59,18 @@ std::vector<std::byte> UcxEndpoint::fabric_blob(const provider::PathAddresses& /
   return blob;
 }
 
-bool UcxEndpoint::connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& /*peer*/) {
+bool UcxEndpoint::connect_to_listener(std::span<const std::byte> blob, const provider::PeerParameters& peer) {
+  const auto place = MeetingPlace::decode(blob);
+  if (!place) throw Error(Status::protocol, "the peer's description names no listener of a UCX worker");
+  sockaddr_in6 address = mapped(peer.path.peer);
+  if (is_loopback(address)) address = rdma_.address;
+  address.sin6_port = place->port;
+  path_ = &queue_.join_listener(*place, address, peer.initiator, *this);
+  return path_->ready;
+}
+
+bool UcxEndpoint::connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) {
+  if (by_listener_) return connect_to_listener(blob, peer);
   Network network = 0;
   if (blob.size() <= sizeof network)
     throw Error(Status::protocol, "the peer's description holds no address of a UCX worker");

@@ -5,6 +5,7 @@
 
 #include "common/message_endpoint.hpp"
 #include "path.hpp"
+#include "rdma_device.hpp"
 
 namespace weft::ucx {
 
@@ -30,7 +31,11 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   void disconnect_fabric() noexcept override;
 
  private:
+  bool connect_to_listener(std::span<const std::byte> blob, const provider::PeerParameters& peer);
+
   UcxQueue& queue_;
+  const RdmaDevice& rdma_;
+  const bool by_listener_;
   const bool shared_memory_;  // is among the lanes
   const bool same_host_only_;
   Path* path_ = nullptr;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 #include <string>
+#include <utility>
 
 #include "handles.hpp"
 #include "ucx_context.hpp"
@@ -31,14 +32,22 @@ Path& path_of(const engine::SendBuffer& buffer) noexcept {
   return *static_cast<Path*>(noted);
 }
 
+std::uint64_t number_for(UcxContext& context) {
+  std::uint64_t number = 0;
+  if (context.library().lanes->wire_up != WireUp::listener) return number;
+  while (number == 0) context.host().random_bytes(std::as_writable_bytes(std::span(&number, 1)));
+  return number;
+}
+
 }  // namespace
 
 UcxQueue::UcxQueue(UcxContext& context, std::uint32_t capacity, provider::QueueEvents& events)
     : engine::MessageQueue(context, capacity, events),
       context_(context),
       owner_(getpid()),
-      worker_(make_worker(context.library().context.get())),
-      tells_of_room_(context.library().transports == "tcp") {
+      number_(number_for(context)),
+      worker_(make_worker(context.library().context.get(), number_)),
+      tells_of_room_(context.library().transports == "tcp" || number_ != 0) {
   try {
     ucp_am_handler_param_t handler{};
     handler.field_mask =
@@ -52,6 +61,7 @@ UcxQueue::UcxQueue(UcxContext& context, std::uint32_t capacity, provider::QueueE
     if (const ucs_status_t code = ucp_worker_get_efd(worker_, &descriptor); code != UCS_OK)
       refuse("ucp_worker_get_efd", code);
     watch_fabric(descriptor);
+    if (number_ != 0) listener_ = std::make_unique<Listener>(worker_, context.library().rdma.address);
   } catch (...) {
     leave_helper_alone();
     ucp_worker_destroy(worker_);
@@ -61,8 +71,12 @@ UcxQueue::UcxQueue(UcxContext& context, std::uint32_t capacity, provider::QueueE
 
 UcxQueue::~UcxQueue() {
   leave_helper_alone();
-  if (getpid() != owner_) return;
+  if (getpid() != owner_) {
+    static_cast<void>(listener_.release());  // the parent's
+    return;
+  }
   ending_ = true;
+  listener_.reset();
   for (const auto& path : paths_) close_path(*path);
   ucp_worker_destroy(worker_);
 }
@@ -84,10 +98,21 @@ Path& UcxQueue::join_path(std::span<const std::byte> address, UcxEndpoint& endpo
   const auto found = std::find_if(paths_.begin(), paths_.end(), [address](const auto& path) {
     return std::equal(address.begin(), address.end(), path->address.begin(), path->address.end());
   });
-  Path& path = found != paths_.end() ? **found : make_path(address, unwoken);
+  return joined(found != paths_.end() ? **found : make_path(address, unwoken), endpoint);
+}
+
+Path& UcxQueue::joined(Path& path, UcxEndpoint& endpoint) {
   path.members.push_back(&endpoint);
   if (!path.ready) context_.request_service();  // wiring up takes a few rounds
   return path;
+}
+
+ucs_status_t UcxQueue::make_endpoint(Path& path, ucp_ep_params_t& parameters) noexcept {
+  parameters.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
+  parameters.err_handler.cb = &on_failure;
+  parameters.err_handler.arg = &path;
+  return ucp_ep_create(worker_, &parameters, &path.endpoint);
 }
 
 Path& UcxQueue::make_path(std::span<const std::byte> address, bool unwoken) {
@@ -99,13 +124,9 @@ Path& UcxQueue::make_path(std::span<const std::byte> address, bool unwoken) {
   path->address.assign(address.begin(), address.end());
   paths_.reserve(paths_.size() + 1);
   ucp_ep_params_t parameters{};
-  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                          UCP_EP_PARAM_FIELD_ERR_HANDLER;
+  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
   parameters.address = reinterpret_cast<const ucp_address_t*>(path->address.data());
-  parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
-  parameters.err_handler.cb = &on_failure;
-  parameters.err_handler.arg = path.get();
-  if (const ucs_status_t code = ucp_ep_create(worker_, &parameters, &path->endpoint); code != UCS_OK) {
+  if (const ucs_status_t code = make_endpoint(*path, parameters); code != UCS_OK) {
     throw Error(Status::unreachable, "the peer cannot be reached by UCX over " +
                                          context_.attributes().fabric +
                                          ": ucp_ep_create failed: " + ucs_status_string(code));
@@ -145,6 +166,10 @@ void UcxQueue::on_ready(void* request, ucs_status_t status, void* data) noexcept
 
 void UcxQueue::leave_path(Path& path, UcxEndpoint& endpoint) noexcept {
   std::erase(path.members, &endpoint);
+  if (path.members.empty() && path.awaited && path.endpoint == nullptr && path.broken == UCS_OK) {
+    std::erase_if(paths_, [&path](const auto& one) { return one.get() == &path; });
+    return;
+  }
   if (!path.members.empty() || path.under_way == 0 || path.broken != UCS_OK) return;
   path.deserted = std::chrono::steady_clock::now();
   ++deserted_;
@@ -222,6 +247,8 @@ bool UcxQueue::progress() noexcept {
     return false;  // the worker's connections are the parent's (MEM-7)
   // One round, so that the program gets its entries soon; it takes up to 16 messages.
   const bool any = ucp_worker_progress(worker_) != 0;
+  if (number_ != 0 && listener_->has_visitors()) [[unlikely]]
+    admit_visitors();
   if (any_broken_) [[unlikely]]
     drop_broken_paths();
   if (deserted_ != 0) [[unlikely]]
@@ -252,6 +279,7 @@ bool UcxQueue::arm_fabric() noexcept {
 // By force: what is under way comes back as cancelled, some of it inside the call. Its buffers are the
 // library's and live on.
 void UcxQueue::close_path(Path& path) noexcept {
+  if (path.endpoint == nullptr) return;  // dropped, or nobody came
   ucp_request_param_t parameters{};
   parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
   parameters.flags = UCP_EP_CLOSE_FLAG_FORCE;
@@ -263,7 +291,7 @@ void UcxQueue::drop_broken_paths() noexcept {
   any_broken_ = false;
   std::erase_if(paths_, [this](const auto& path) {
     if (path->broken == UCS_OK) return false;
-    if (path->endpoint != nullptr) {
+    if (!std::exchange(path->dropped, true)) {
       while (!path->members.empty()) {
         UcxEndpoint* const member = path->members.back();
         path->members.pop_back();
@@ -272,6 +300,7 @@ void UcxQueue::drop_broken_paths() noexcept {
       close_path(*path);
       path->endpoint = nullptr;
       path->address.clear();  // nobody joins it any more
+      path->number = 0;
     }
     return path->under_way == 0;
   });

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "common/message_queue.hpp"
+#include "listener.hpp"
 #include "path.hpp"
 
 namespace weft::ucx {
@@ -27,6 +28,12 @@ class UcxQueue final : public engine::MessageQueue {
   // Joins the path to this worker; with the gate held. When it is not ready yet, UcxEndpoint::path_ready() or
   // path_lost() follows. Throws Error: unreachable, protocol.
   Path& join_path(std::span<const std::byte> address, UcxEndpoint& endpoint, bool unwoken);
+  // The same where one of the two connects to the other's listener, at this address; `connects`: this side
+  // does.
+  Path& join_listener(const MeetingPlace& place, const sockaddr_in6& address, bool connects,
+                      UcxEndpoint& endpoint);
+  // What a peer needs for that.
+  [[nodiscard]] MeetingPlace meeting_place() const noexcept { return {number_, listener_->port()}; }
   void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
   // UCX took the message, and will tell of its buffer.
   [[nodiscard]] ucs_status_ptr_t send(Path& path, engine::SendBuffer& buffer) noexcept;
@@ -46,6 +53,12 @@ class UcxQueue final : public engine::MessageQueue {
   static void on_failure(void* path, ucp_ep_h endpoint, ucs_status_t status) noexcept;
 
   Path& make_path(std::span<const std::byte> address, bool unwoken);
+  Path& make_listener_path(const MeetingPlace& place, const sockaddr_in6& address, bool connects);
+  Path& joined(Path& path, UcxEndpoint& endpoint);
+  // Makes the path's endpoint; UCX tells `path` of its failure.
+  [[nodiscard]] ucs_status_t make_endpoint(Path& path, ucp_ep_params_t& parameters) noexcept;
+  void admit(Path& path, ucp_conn_request_h visitor) noexcept;
+  void admit_visitors() noexcept;
   [[nodiscard]] bool wires_up_unwoken() const noexcept;
   void await_peer(Path& path) noexcept;
   void close_path(Path& path) noexcept;
@@ -53,8 +66,10 @@ class UcxQueue final : public engine::MessageQueue {
   void drop_deserted_paths() noexcept;
 
   UcxContext& context_;
-  const pid_t owner_;  // in a forked child UCX is left alone
+  const pid_t owner_;           // in a forked child UCX is left alone
+  const std::uint64_t number_;  // of the worker, with a listener: random; otherwise 0
   ucp_worker_h worker_ = nullptr;
+  std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<Path>> paths_;
   std::uint32_t deserted_ = 0;      // paths with messages under way that nobody waits for
   const bool tells_of_room_;        // UCX's descriptor, too

@@ -1,0 +1,85 @@
+// Paths of lanes that wire up through a listener.
+#include <algorithm>
+#include <cstring>
+#include <string>
+
+#include "ucx_context.hpp"
+#include "ucx_endpoint.hpp"
+#include "ucx_queue.hpp"
+
+namespace weft::ucx {
+
+// What two workers share is named by the other's number and by who connects: two programs that connect to
+// each other have two paths, and a worker that connects to itself has both ends of one.
+Path& UcxQueue::join_listener(const MeetingPlace& place, const sockaddr_in6& address, bool connects,
+                              UcxEndpoint& endpoint) {
+  // What the worker knows of broken connections comes first.
+  progress();
+  const auto found = std::find_if(paths_.begin(), paths_.end(), [&](const auto& path) {
+    return path->broken == UCS_OK && path->number == place.number && path->awaited != connects;
+  });
+  return joined(found != paths_.end() ? **found : make_listener_path(place, address, connects), endpoint);
+}
+
+Path& UcxQueue::make_listener_path(const MeetingPlace& place, const sockaddr_in6& address, bool connects) {
+  auto path = std::make_unique<Path>();
+  path->queue = this;
+  path->number = place.number;
+  path->awaited = !connects;
+  paths_.reserve(paths_.size() + 1);
+  if (connects) {
+    const PlainAddress to = plain(address);
+    ucp_ep_params_t parameters{};
+    parameters.field_mask = UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_FLAGS;
+    parameters.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER | UCP_EP_PARAMS_FLAGS_SEND_CLIENT_ID;
+    parameters.sockaddr.addr = reinterpret_cast<const sockaddr*>(&to.storage);
+    parameters.sockaddr.addrlen = to.length;
+    if (const ucs_status_t code = make_endpoint(*path, parameters); code != UCS_OK) {
+      throw Error(Status::unreachable, "the peer cannot be reached by UCX at " + ip_text(address) +
+                                           " over device " + context_.library().rdma.name +
+                                           ": ucp_ep_create failed: " + ucs_status_string(code));
+    }
+  }
+  paths_.push_back(std::move(path));
+  Path& made = *paths_.back();
+  if (connects) {
+    await_peer(made);
+  } else if (const ucp_conn_request_h visitor = listener_->take(place.number); visitor != nullptr) {
+    admit(made, visitor);
+  }
+  return made;
+}
+
+void UcxQueue::admit(Path& path, ucp_conn_request_h visitor) noexcept {
+  ucp_ep_params_t parameters{};
+  parameters.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
+  parameters.conn_request = visitor;
+  if (const ucs_status_t code = make_endpoint(path, parameters); code != UCS_OK) {
+    path.endpoint = nullptr;
+    path.broken = code;
+    any_broken_ = true;
+    return;
+  }
+  await_peer(path);
+}
+
+void UcxQueue::admit_visitors() noexcept {
+  if (!listener_->look_after_visitors()) return;
+  for (const auto& path : paths_) {
+    if (!path->awaited || path->broken != UCS_OK) continue;
+    const ucp_conn_request_h visitor = listener_->take(path->number);
+    if (visitor == nullptr) continue;
+    if (path->endpoint == nullptr) {
+      admit(*path, visitor);
+      for (UcxEndpoint* member : path->members)
+        if (path->ready) member->path_ready();
+      continue;
+    }
+    // Its worker connects once more because the first connection is lost to it.
+    listener_->keep(visitor, path->number);
+    path->broken = UCS_ERR_CONNECTION_RESET;
+    any_broken_ = true;
+  }
+}
+
+}  // namespace weft::ucx
