@@ -12,10 +12,12 @@ namespace weft::ucx {
 
 struct Release {
   void operator()(ucp_context_h context) const noexcept { ucp_cleanup(context); }
+  void operator()(ucp_worker_h worker) const noexcept { ucp_worker_destroy(worker); }
   void operator()(ucp_config_t* config) const noexcept { ucp_config_release(config); }
 };
 
 using ContextHandle = std::unique_ptr<std::remove_pointer_t<ucp_context_h>, Release>;
+using WorkerHandle = std::unique_ptr<std::remove_pointer_t<ucp_worker_h>, Release>;
 using ConfigHandle = std::unique_ptr<ucp_config_t, Release>;
 
 // UCX starts a thread of its own with the first worker; it inherits the mask of whoever makes that, so that

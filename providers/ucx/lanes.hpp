@@ -16,7 +16,7 @@ namespace weft::ucx {
 
 // How two workers meet. By address each makes its end alone, from what the control connection brought of the
 // other. That does not work over RoCE without a switch of its own (1.13, tried on Soft-RoCE: it hangs); there
-// the initiator's side connects through rdma_cm, to where the other's worker listens.
+// one side connects through rdma_cm to where the other's worker listens.
 enum class WireUp : std::uint8_t { address, listener };
 
 struct Lanes {

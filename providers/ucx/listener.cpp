@@ -32,6 +32,12 @@ std::optional<MeetingPlace> MeetingPlace::decode(std::span<const std::byte> byte
   return place;
 }
 
+void rehearse(const Library& library) {
+  const WorkerHandle worker(make_worker(library.context.get()));
+  if (library.lanes->wire_up == WireUp::listener)
+    static_cast<void>(Listener(worker.get(), library.rdma.address).port());
+}
+
 Listener::Listener(ucp_worker_h worker, const sockaddr_in6& address) {
   visitors_.reserve(most_visitors);
   const PlainAddress at = plain(address);

@@ -16,7 +16,7 @@
 #include <span>
 #include <vector>
 
-#include "rdma_device.hpp"
+#include "library.hpp"
 
 namespace weft::ucx {
 
@@ -30,6 +30,11 @@ struct MeetingPlace {
   // Nothing when it is malformed.
   [[nodiscard]] static std::optional<MeetingPlace> decode(std::span<const std::byte> bytes) noexcept;
 };
+
+// Makes a worker, and a listener where the lanes need one, and ends both: so much must work for a context to
+// be of use (SEL-3). librdmacm also opens the device for the life of the process with its first listener,
+// which belongs to opening a context, not to some queue later. Throws Error.
+void rehearse(const Library& library);
 
 class Listener {
  public:

@@ -21,8 +21,8 @@ class UcxQueue;
 struct Path {
   UcxQueue* queue = nullptr;
   std::vector<std::byte> address;  // of the peer's worker: what names the path
-  // With a listener: the number of the peer's worker, and whether that side connects (then `endpoint` is null
-  // until it did).
+  // With a listener: the number of the peer's worker, and whether that side connects. Then `endpoint` is null
+  // until it did, and nobody waits for `ready`.
   std::uint64_t number = 0;
   bool awaited = false;
   ucp_ep_h endpoint = nullptr;

@@ -1,7 +1,9 @@
 // The UCX provider: weft's contract on UCP, over the transports that UCX has here.
 #include <string>
+#include <utility>
 
 #include "library.hpp"
+#include "listener.hpp"
 #include "ucx_context.hpp"
 
 namespace weft::ucx {
@@ -24,8 +26,7 @@ class UcxProvider final : public provider::Provider {
         const Library library = open_library(host, lanes, {});
         report.device = library.devices;
         if (library.rdma.software()) report.priority = software_priority;
-        const ucp_worker_h worker = make_worker(library.context.get());
-        ucp_worker_destroy(worker);
+        rehearse(library);
         report.usable = true;
       } catch (const Error& error) {
         report.reason = error.what();
@@ -48,7 +49,9 @@ class UcxProvider final : public provider::Provider {
     const Lanes& lanes = lanes_named(request.beneath);
     std::string device(request.device);
     if (!request.address.empty()) device = interface_with(request.address);
-    return std::make_unique<UcxContext>(host, request, open_library(host, lanes, device));
+    Library library = open_library(host, lanes, device);
+    if (lanes.wire_up == WireUp::listener) rehearse(library);
+    return std::make_unique<UcxContext>(host, request, std::move(library));
   }
 };
 

@@ -65,8 +65,10 @@ bool UcxEndpoint::connect_to_listener(std::span<const std::byte> blob, const pro
   sockaddr_in6 address = mapped(peer.path.peer);
   if (is_loopback(address)) address = rdma_.address;
   address.sin6_port = place->port;
-  path_ = &queue_.join_listener(*place, address, peer.initiator, *this);
-  return path_->ready;
+  // The side that establishes last connects: to the other one, which therefore says that it is ready before
+  // anybody came. Nobody is told "up" before both are.
+  path_ = &queue_.join_listener(*place, address, !peer.initiator, *this);
+  return path_->ready || path_->awaited;
 }
 
 bool UcxEndpoint::connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) {
@@ -92,6 +94,7 @@ UcxEndpoint::Submitted UcxEndpoint::submit(engine::SendBuffer& buffer, std::int3
     native_code = UCS_ERR_NOT_CONNECTED;
     return Submitted::broken;
   }
+  if (path_->endpoint == nullptr) return Submitted::no_room;  // the peer lied about being there
   const ucs_status_ptr_t request = queue_.send(*path_, buffer);
   if (request == nullptr) return Submitted::done;
   if (UCS_PTR_IS_PTR(request)) return Submitted::under_way;
@@ -101,7 +104,7 @@ UcxEndpoint::Submitted UcxEndpoint::submit(engine::SendBuffer& buffer, std::int3
 
 UcxEndpoint::Submitted UcxEndpoint::submit_small(const engine::message::Header& header, const iovec& bytes,
                                                  std::int32_t& native_code) noexcept {
-  if (path_ == nullptr) return Submitted::no_room;  // submit() says why
+  if (path_ == nullptr || path_->endpoint == nullptr) return Submitted::no_room;  // submit() says why
   const ucs_status_t status = UcxQueue::send_small(*path_, header, bytes);
   if (status == UCS_OK) return Submitted::done;
   if (status == UCS_ERR_NO_RESOURCE) return Submitted::no_room;
@@ -110,7 +113,7 @@ UcxEndpoint::Submitted UcxEndpoint::submit_small(const engine::message::Header& 
 }
 
 void UcxEndpoint::path_lost(ucs_status_t status) noexcept {
-  const bool was_ready = path_->ready;
+  const bool was_ready = path_->ready || path_->awaited;
   path_ = nullptr;  // it has forgotten this endpoint
   if (was_ready) {
     path_broken(status, ucs_status_string(status));

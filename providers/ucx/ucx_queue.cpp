@@ -161,6 +161,7 @@ void UcxQueue::on_ready(void* request, ucs_status_t status, void* data) noexcept
   if (--path.under_way == 0 && path.broken != UCS_OK) path.queue->any_broken_ = true;
   if (status != UCS_OK || path.queue->ending_) return;  // on_failure tells why
   path.ready = true;
+  if (path.awaited) return;
   for (UcxEndpoint* member : path.members) member->path_ready();
 }
 

@@ -71,8 +71,6 @@ void UcxQueue::admit_visitors() noexcept {
     if (visitor == nullptr) continue;
     if (path->endpoint == nullptr) {
       admit(*path, visitor);
-      for (UcxEndpoint* member : path->members)
-        if (path->ready) member->path_ready();
       continue;
     }
     // Its worker connects once more because the first connection is lost to it.

@@ -37,6 +37,7 @@ Contender contender(Lanes lanes) {
 
 const BaselineRegistration over_tcp({"ucx:tcp", contender(Lanes::tcp)});
 const BaselineRegistration over_shm({"ucx:shm", contender(Lanes::shm)});
+const BaselineRegistration over_rc({"ucx:rc", contender(Lanes::rc)});
 
 }  // namespace
 }  // namespace perf::ucx

@@ -1,7 +1,14 @@
 #include "link.hpp"
 
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include <algorithm>
 #include <cstring>
+#include <filesystem>
+#include <fstream>
 #include <stdexcept>
+#include <system_error>
 
 namespace perf::ucx {
 namespace {
@@ -16,18 +23,49 @@ struct Setting {
 constexpr std::array tcp_lanes{Setting{"TLS", "tcp"}};
 constexpr std::array shm_lanes{Setting{"TLS", "posix,sysv,cma"}, Setting{"MM_ERROR_HANDLING", "y"}};
 
+constexpr std::array rc_lanes{Setting{"TLS", "rc_verbs"}, Setting{"SOCKADDR_TLS_PRIORITY", "rdmacm"}};
+
+std::span<const Setting> settings_of(Lanes lanes) {
+  switch (lanes) {
+    case Lanes::tcp:
+      return tcp_lanes;
+    case Lanes::shm:
+      return shm_lanes;
+    default:
+      return rc_lanes;
+  }
+}
+
+// The first IPv4 address among the GIDs of an RDMA device of this machine.
+sockaddr_in rdma_address() {
+  namespace files = std::filesystem;
+  std::error_code none;
+  for (const auto& device : files::directory_iterator("/sys/class/infiniband", none)) {
+    for (const auto& gid : files::directory_iterator(device.path() / "ports/1/gids", none)) {
+      std::string text;
+      std::getline(std::ifstream(gid.path()), text);
+      in6_addr bytes{};
+      if (inet_pton(AF_INET6, text.c_str(), &bytes) != 1 || !IN6_IS_ADDR_V4MAPPED(&bytes)) continue;
+      sockaddr_in address{};
+      address.sin_family = AF_INET;
+      std::memcpy(&address.sin_addr, &bytes.s6_addr[12], sizeof address.sin_addr);
+      return address;
+    }
+  }
+  throw std::runtime_error("bare UCX: no RDMA device of this machine has an IPv4 address");
+}
+
 }  // namespace
 
 void throw_ucx_error(const char* call, ucs_status_t code) {
   throw std::runtime_error(std::string("bare UCX: ") + call + ": " + ucs_status_string(code));
 }
 
-Link::Link(Lanes lanes) {
+Link::Link(Lanes lanes) : lanes_(lanes) {
   ucp_config_t* config = nullptr;
   if (const ucs_status_t code = ucp_config_read(nullptr, nullptr, &config); code != UCS_OK)
     throw_ucx_error("ucp_config_read", code);
-  for (const Setting& setting :
-       lanes == Lanes::tcp ? std::span<const Setting>(tcp_lanes) : std::span<const Setting>(shm_lanes)) {
+  for (const Setting& setting : settings_of(lanes)) {
     if (const ucs_status_t code = ucp_config_modify(config, setting.key, setting.value); code != UCS_OK)
       throw_ucx_error("ucp_config_modify", code);
     if (transports_.empty()) transports_ = setting.value;
@@ -54,6 +92,7 @@ Link::Link(Lanes lanes) {
 }
 
 Link::~Link() {
+  if (listener_ != nullptr) ucp_listener_destroy(listener_);
   if (peer_ != nullptr) {
     ucp_request_param_t parameters{};
     parameters.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS;
@@ -65,7 +104,23 @@ Link::~Link() {
   ucp_cleanup(context_);
 }
 
-std::vector<std::byte> Link::worker_address() const {
+std::vector<std::byte> Link::worker_address() {
+  if (is_visited()) {
+    const sockaddr_in own = rdma_address();
+    ucp_listener_params_t parameters{};
+    parameters.field_mask = UCP_LISTENER_PARAM_FIELD_SOCK_ADDR | UCP_LISTENER_PARAM_FIELD_CONN_HANDLER;
+    parameters.sockaddr = {reinterpret_cast<const sockaddr*>(&own), sizeof own};
+    parameters.conn_handler = {&on_visitor, this};
+    if (const ucs_status_t code = ucp_listener_create(worker_, &parameters, &listener_); code != UCS_OK)
+      throw_ucx_error("ucp_listener_create", code);
+    ucp_listener_attr_t attributes{};
+    attributes.field_mask = UCP_LISTENER_ATTR_FIELD_SOCKADDR;
+    if (const ucs_status_t code = ucp_listener_query(listener_, &attributes); code != UCS_OK)
+      throw_ucx_error("ucp_listener_query", code);
+    std::vector<std::byte> bytes(sizeof own);
+    std::memcpy(bytes.data(), &attributes.sockaddr, bytes.size());
+    return bytes;
+  }
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
   if (const ucs_status_t code = ucp_worker_get_address(worker_, &address, &length); code != UCS_OK)
@@ -78,9 +133,39 @@ std::vector<std::byte> Link::worker_address() const {
 
 void Link::connect(std::span<const std::byte> address) {
   ucp_ep_params_t parameters{};
-  parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS | UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-                          UCP_EP_PARAM_FIELD_ERR_HANDLER;
-  parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  sockaddr_in target{};
+  if (is_visited()) {
+    std::memcpy(&target, address.data(), std::min(address.size(), sizeof target));
+    parameters.field_mask = UCP_EP_PARAM_FIELD_SOCK_ADDR | UCP_EP_PARAM_FIELD_FLAGS;
+    parameters.flags = UCP_EP_PARAMS_FLAGS_CLIENT_SERVER;
+    parameters.sockaddr = {reinterpret_cast<const sockaddr*>(&target), sizeof target};
+  } else {
+    parameters.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS;
+    parameters.address = reinterpret_cast<const ucp_address_t*>(address.data());
+  }
+  make_peer(parameters);
+}
+
+void Link::on_visitor(ucp_conn_request_h visitor, void* self) {
+  auto& link = *static_cast<Link*>(self);
+  if (link.visitor_ == nullptr && link.peer_ == nullptr) {
+    link.visitor_ = visitor;
+  } else {
+    ucp_listener_reject(link.listener_, visitor);
+  }
+}
+
+void Link::admit_visitor() {
+  while (visitor_ == nullptr) progress();
+  ucp_ep_params_t parameters{};
+  parameters.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
+  parameters.conn_request = visitor_;
+  make_peer(parameters);
+  visitor_ = nullptr;
+}
+
+void Link::make_peer(ucp_ep_params_t& parameters) {
+  parameters.field_mask |= UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE | UCP_EP_PARAM_FIELD_ERR_HANDLER;
   parameters.err_mode = UCP_ERR_HANDLING_MODE_PEER;
   parameters.err_handler.cb = &on_failure;
   parameters.err_handler.arg = this;

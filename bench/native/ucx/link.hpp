@@ -15,8 +15,8 @@ namespace perf::ucx {
 
 [[noreturn]] void throw_ucx_error(const char* call, ucs_status_t code);
 
-/// What lies beneath: "tcp" or "shm".
-enum class Lanes { tcp, shm };
+/// What lies beneath. `rc` is RDMA through `rc_verbs`, connected through rdma_cm.
+enum class Lanes { tcp, shm, rc };
 
 class Link {
  public:
@@ -26,9 +26,13 @@ class Link {
   virtual ~Link();
 
   [[nodiscard]] const std::string& transports() const { return transports_; }
-  [[nodiscard]] std::vector<std::byte> worker_address() const;
-  /// Both sides do it, each with the other's address.
+  /// The worker's address; on rc that of its listener, which this makes.
+  [[nodiscard]] std::vector<std::byte> worker_address();
+  /// Both sides do it, each with the other's address; on rc only the one that was told an address.
   void connect(std::span<const std::byte> address);
+  [[nodiscard]] bool is_visited() const { return lanes_ == Lanes::rc; }
+  /// Then the other side waits for it.
+  void admit_visitor();
 
   void progress() { ucp_worker_progress(worker_); }
 
@@ -89,14 +93,19 @@ class Link {
   static void on_done(void* request, ucs_status_t status, void* self);
   static void on_flushed(void* request, ucs_status_t status, void* self);
   static void on_fetched(void* request, ucs_status_t status, std::size_t length, void* self);
+  static void on_visitor(ucp_conn_request_h visitor, void* self);
+  void make_peer(ucp_ep_params_t& parameters);
   static void on_failure(void* self, ucp_ep_h endpoint, ucs_status_t status);
   static ucs_status_t on_arrival(void* self, const void* header, std::size_t header_length, void* data,
                                  std::size_t length, const ucp_am_recv_param_t* parameters);
 
+  Lanes lanes_;
   std::string transports_;
   ucp_context_h context_ = nullptr;
   ucp_worker_h worker_ = nullptr;
   ucp_ep_h peer_ = nullptr;
+  ucp_listener_h listener_ = nullptr;
+  ucp_conn_request_h visitor_ = nullptr;
   std::uint64_t outstanding_ = 0;
   std::uint64_t flushed_ = 0;
   // Large messages on their way, in a ring: more than a workload lets be outstanding.

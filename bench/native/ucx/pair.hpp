@@ -45,16 +45,20 @@ class Half : public Link {
 };
 
 /// The server tells its worker's address as text; the client's comes as its first message, and one in answer
-/// says that the server is connected.
+/// says that the server is connected. On rc the address is that of a listener.
 inline void accept_peer(Half& half) {
-  half.await(1);
-  half.connect(half.last());
+  if (half.is_visited()) {
+    half.admit_visitor();
+  } else {
+    half.await(1);
+    half.connect(half.last());
+  }
   const std::byte connected{};
   half.tell({&connected, 1});
 }
 inline void reach_peer(Half& half, const std::string& address) {
   half.connect(from_text(address));
-  half.tell(half.worker_address());
+  if (!half.is_visited()) half.tell(half.worker_address());
   half.await(1);
 }
 
