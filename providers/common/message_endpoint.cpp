@@ -128,9 +128,11 @@ inline MessageEndpoint::Submitted MessageEndpoint::send_small(const iovec& bytes
 }
 
 inline void MessageEndpoint::data_left(bool under_way) noexcept {
+  unrung_ = true;
+  lingers();
   if (peer_asleep_) [[unlikely]]
     ring();
-  queue_.message_left(told_asleep_, under_way);
+  queue_.message_left(told_asleep_, under_way || queue_.messages_linger());
 }
 
 // Whether the fabric is given the bytes where they lie, without a copy in between.
@@ -202,6 +204,7 @@ MessageEndpoint::Submitted MessageEndpoint::send_data(Cursor& from, std::int32_t
   if (!peer_up_ && sequence_out_ >= options.most_early) return Submitted::no_room;
   SendBuffer* const buffer = take_buffer();
   if (buffer == nullptr) return Submitted::no_room;
+  buffer->confirmed = false;
   wire::store(buffer->bytes, next_header(message::Kind::data));
   std::byte* at = buffer->bytes + sizeof(message::Header);
   std::size_t room = queue_.buffers().size() - sizeof(message::Header);
@@ -224,6 +227,7 @@ MessageEndpoint::Submitted MessageEndpoint::send_data(Cursor& from, std::int32_t
 
 void MessageEndpoint::ring() noexcept {
   peer_asleep_ = false;
+  unrung_ = false;
   queue_.message_context().message_counts().rings.fetch_add(1, std::memory_order_relaxed);
   events().ring_peer();
 }
@@ -232,9 +236,14 @@ void MessageEndpoint::rung() noexcept {
   const HelperEntry entry(queue_.gate());
   if (!attached_ || !rings_) return;
   if (std::exchange(told_asleep_, false)) queue_.awake_to_.push_back(this);
+  rung_ = true;
+  rung_at_ = sequence_in_;
   queue_.wake();
 }
 
+// A ring that brought nothing may have overtaken its message: then the peer, perhaps asleep as well, is to
+// look at what this side has seen, and rings again. So does who sleeps after data of which the peer, taken
+// for awake, may know nothing, since its own word may still be under way.
 bool MessageEndpoint::tell_asleep() noexcept {
   if (!moving()) return true;
   if (!said_up_) return false;
@@ -243,10 +252,16 @@ bool MessageEndpoint::tell_asleep() noexcept {
   wire::store(buffer->bytes, next_header(message::Kind::asleep));
   wire::store(buffer->bytes + sizeof(message::Header), message::SleepNotice{data_in_});
   buffer->length = sizeof(message::Header) + sizeof(message::SleepNotice);
+  buffer->confirmed = queue_.messages_linger();
   std::int32_t native_code = 0;
   // A path that is broken shows with the next data.
-  told_asleep_ = send(*buffer, native_code) < Submitted::no_room;
-  return told_asleep_;
+  if (send(*buffer, native_code) >= Submitted::no_room) return false;
+  const bool in_vain = std::exchange(rung_, false) && rung_at_ == sequence_in_;
+  const bool unknown = std::exchange(unrung_, false) && !peer_asleep_ && queue_.messages_linger();
+  told_asleep_ = true;
+  lingers_ = false;
+  if (in_vain || unknown) ring();
+  return true;
 }
 
 void MessageEndpoint::fabric_failed(std::int32_t native_code, std::string_view text) noexcept {

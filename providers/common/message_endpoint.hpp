@@ -40,7 +40,7 @@ class MessageEndpoint : public Endpoint {
   // establish(): false when it is not ready yet, and then events().established() or events().failed()
   // follows. Throws Error.
   virtual bool connect_fabric(std::span<const std::byte> blob, const provider::PeerParameters& peer) = 0;
-  // Gives the message to the fabric; with the gate held.
+  // Gives the message to the fabric; with the gate held. SendBuffer::confirmed asks for sent().
   [[nodiscard]] virtual Submitted submit(SendBuffer& buffer, std::int32_t& native_code) noexcept = 0;
   // As submit, for at most MessageOptions::small_message bytes, from wherever they lie: the fabric takes them
   // within the call, or answers no_room, and then they go by a buffer. With the gate held, and with no buffer
@@ -129,6 +129,11 @@ class MessageEndpoint : public Endpoint {
   }
   [[nodiscard]] Submitted send_small(const iovec& bytes, std::int32_t& native_code) noexcept;
   void data_left(bool under_way) noexcept;
+  void lingers() noexcept {
+    if (lingers_) return;
+    lingers_ = true;
+    if (queue_.messages_linger()) queue_.lingers(*this);
+  }
   [[nodiscard]] bool goes_in_pieces(const iovec* pieces, int count) const noexcept;
   [[nodiscard]] Submitted send_pieces(Cursor& from, std::int32_t& native_code) noexcept;
   [[nodiscard]] Submitted send_data(Cursor& from, std::int32_t& native_code) noexcept;
@@ -155,6 +160,10 @@ class MessageEndpoint : public Endpoint {
   bool touched_ = false;      // in the queue's other list
   bool told_asleep_ = false;  // the peer rings for what it sends next
   bool peer_asleep_ = false;
+  bool lingers_ = false;  // something was sent since the last word that this side sleeps
+  bool unrung_ = false;   // by data to a peer that was taken for awake
+  bool rung_ = false;     // and then the next message was
+  std::uint32_t rung_at_ = 0;
   std::uint64_t pulls_length_ = 0;  // of the step under way
   std::uint32_t kept_count_ = 0;
   std::unique_ptr<Kept[]> kept_;  // ring, by sequence

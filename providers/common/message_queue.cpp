@@ -103,6 +103,7 @@ void MessageQueue::add(MessageEndpoint& endpoint) {
   pulling_.reserve(seats_.size() + 1);
   stepping_.reserve(seats_.size() + 1);
   awake_to_.reserve(seats_.size() + 1);
+  lingering_.reserve(seats_.size() + 1);
   free_seats_.reserve(seats_.size() + 1);
   if (free_seats_.empty()) {
     if (seats_.size() > message::slot_mask) {
@@ -130,6 +131,7 @@ void MessageQueue::remove(MessageEndpoint& endpoint) noexcept {
 void MessageQueue::forget_lists(MessageEndpoint& endpoint) noexcept {
   std::erase(waiting_, &endpoint);
   std::erase(awake_to_, &endpoint);
+  std::erase(lingering_, &endpoint);
   std::erase(pulling_, &endpoint);
   std::replace(touched_.begin(), touched_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
   std::replace(retrying_.begin(), retrying_.end(), &endpoint, static_cast<MessageEndpoint*>(nullptr));
@@ -225,8 +227,12 @@ bool MessageQueue::move_on() noexcept {
   if (!waiting_.empty()) [[unlikely]]
     retry_waiting();
   if (stuck()) [[unlikely]]
-    set_stuck(!waiting_.empty() || !pulling_.empty() || untold_);
+    set_stuck(needs_looks());
   return any;
+}
+
+bool MessageQueue::needs_looks() const noexcept {
+  return !waiting_.empty() || !pulling_.empty() || untold_ || (linger_ && buffers_.owned() != 0);
 }
 
 void MessageQueue::pulls(MessageEndpoint& endpoint) noexcept {
@@ -289,17 +295,15 @@ bool MessageQueue::prepare_sleep() noexcept {
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.
     tell_asleep();
-    if (needs_doorbell()) {
-      ready = !move_on();
-    } else {
-      ready = arm_fabric();
-      if (!ready) move_on();
-    }
+    ready = !needs_doorbell() || !move_on();
+    if (!ready || (needs_doorbell() && !linger_)) continue;
+    ready = arm_fabric();
+    if (!ready) move_on();
   }
   // No descriptor tells when a fabric takes messages again, or when a peer comes up.
-  untold_ = !awake_to_.empty();
+  untold_ = !awake_to_.empty() || !lingering_.empty();
   ready = ready && pulling_.empty();
-  if ((!waiting_.empty() || !pulling_.empty() || untold_) && !stuck()) {
+  if (needs_looks() && !stuck()) {
     set_stuck(true);
     context_.request_service();
   }
@@ -324,10 +328,12 @@ bool MessageQueue::drive_for_absent() noexcept {
   return true;
 }
 
-// Each peer that takes this side for awake hears that its next message needs a ring.
+// Each peer that takes this side for awake hears that its next message needs a ring; so does each for which
+// something may linger, since that word tells when it is gone.
 void MessageQueue::tell_asleep() noexcept {
-  if (awake_to_.empty()) return;
-  std::erase_if(awake_to_, [](MessageEndpoint* endpoint) { return endpoint->tell_asleep(); });
+  const auto told = [](MessageEndpoint* endpoint) { return endpoint->tell_asleep(); };
+  std::erase_if(awake_to_, told);
+  std::erase_if(lingering_, [&](MessageEndpoint* endpoint) { return !endpoint->lingers_ || told(endpoint); });
 }
 
 void MessageQueue::wake() noexcept {

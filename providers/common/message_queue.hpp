@@ -53,7 +53,9 @@ class MessageQueue : public HelpedQueue {
       want_helper();
     }
   }
-  void touched(MessageEndpoint& endpoint) noexcept { touched_.push_back(&endpoint); }  // has room for all
+  // It sent something that may linger.
+  void lingers(MessageEndpoint& endpoint) noexcept { lingering_.push_back(&endpoint); }  // has room for all
+  void touched(MessageEndpoint& endpoint) noexcept { touched_.push_back(&endpoint); }    // has room for all
   // It has something to fetch.
   void pulls(MessageEndpoint& endpoint) noexcept;
   [[nodiscard]] SendBuffers& buffers() noexcept { return buffers_; }
@@ -61,8 +63,9 @@ class MessageQueue : public HelpedQueue {
   // The fabric wakes nobody: sleepers are rung for. Where it has a descriptor this may still be so for single
   // endpoints (MessageEndpoint::ring_for_sleepers).
   [[nodiscard]] bool needs_doorbell() const noexcept {
-    return fabric_descriptors_.empty() && !descriptors_follow_;
+    return linger_ || (fabric_descriptors_.empty() && !descriptors_follow_);
   }
+  [[nodiscard]] bool messages_linger() const noexcept { return linger_; }
   // The bell rang.
   void wake() noexcept;
 
@@ -85,6 +88,10 @@ class MessageQueue : public HelpedQueue {
   // Before such a descriptor is closed.
   void forget_fabric(int descriptor) noexcept;
   void descriptors_follow() noexcept { descriptors_follow_ = true; }
+  // In its constructor, when sleepers are rung for though messages take their time: what this side's fabric
+  // has taken may wait there for calls, without a word, and a ring may overtake what it is for. Descriptors
+  // that are watched nevertheless tell of other things.
+  void let_messages_linger() noexcept { linger_ = true; }
   // In its destructor, first: from here on the helper stays away.
   using HelpedQueue::leave_helper_alone;
   // From progress(). The bytes are the fabric's, and free again afterwards.
@@ -116,6 +123,7 @@ class MessageQueue : public HelpedQueue {
   void retry_waiting() noexcept;
   void pull_on() noexcept;
   void tell_asleep() noexcept;
+  [[nodiscard]] bool needs_looks() const noexcept;
   void hear_doorbell() noexcept;
 
   MessageContext& context_;
@@ -127,11 +135,13 @@ class MessageQueue : public HelpedQueue {
   std::vector<MessageEndpoint*> retrying_;
   std::vector<MessageEndpoint*> pulling_;  // the next step of what they fetch is due
   std::vector<MessageEndpoint*> stepping_;
-  std::vector<MessageEndpoint*> awake_to_;  // whose peer takes this side for awake
+  std::vector<MessageEndpoint*> awake_to_;   // whose peer takes this side for awake
+  std::vector<MessageEndpoint*> lingering_;  // what they sent may linger
   std::vector<int> fabric_descriptors_;
   bool watches_ = false;  // they are in the sets of those who sleep
   std::uint32_t awake_polls_ = 0;
   bool descriptors_follow_ = false;
+  bool linger_ = false;
   int doorbell_ = -1;
   bool in_child_ = false;
   std::uint64_t asleep_since_ = 0;  // the program's last call before somebody slept

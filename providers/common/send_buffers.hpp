@@ -23,6 +23,7 @@ struct SendBuffer {
   MessageEndpoint* owner = nullptr;  // null: it ended, or the buffer is free
   SendBuffer* next = nullptr;        // while free
   bool under_way = false;
+  bool confirmed = false;  // the fabric tells when it is on its way, and with it all before it
 };
 
 class SendBuffers {
@@ -90,6 +91,8 @@ class SendBuffers {
   [[nodiscard]] std::uint32_t size() const noexcept { return shape_.size; }
   [[nodiscard]] std::uint64_t free_count() const noexcept { return free_count_; }
   [[nodiscard]] std::uint64_t under_way() const noexcept { return total_ - free_count_; }
+  // Of endpoints that live.
+  [[nodiscard]] std::uint64_t owned() const noexcept { return under_way() - left_behind_; }
 
  private:
   void put_in(SendBuffer& buffer) noexcept {

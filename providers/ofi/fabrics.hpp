@@ -17,6 +17,8 @@ struct Fabric {
   bool named_here = false;   // endpoints are named by this side
   bool manual = false;       // asked to move on in our calls only, by no thread of its own
   bool waits = false;        // its completion queue has a descriptor to sleep on
+  bool rings = false;        // which costs those who never sleep too much: sleepers are rung for all the same
+  bool at_once = false;      // a message is there when the call that sent it returns
   bool forgets = false;      // a peer can be taken out of its address vector while it may still send
   bool maps_once =
       false;  // a peer in the same process is used where its owner mapped it, without a hold on it

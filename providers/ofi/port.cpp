@@ -87,7 +87,8 @@ Port::Port(std::unique_ptr<Device> device, std::uint64_t number, std::size_t mes
       message_size_(message_size),
       inject_size_(device_->inject_size()),
       swift_size_(device_->fabric().swift_size),
-      rdm_(*device_, device_->info(number), uses_tags() ? FI_CQ_FORMAT_TAGGED : FI_CQ_FORMAT_MSG) {
+      rdm_(*device_, device_->info(number), uses_tags() ? FI_CQ_FORMAT_TAGGED : FI_CQ_FORMAT_MSG,
+           device_->fabric().waits && !device_->fabric().rings) {
   make_receives();
 }
 
@@ -153,7 +154,7 @@ void Port::drop_peer(const std::vector<std::byte>& address) noexcept {
 }
 
 Submitted Port::submit(engine::SendBuffer& buffer, fi_addr_t peer, std::int32_t& native_code) noexcept {
-  const bool inject = buffer.length <= inject_size_;
+  const bool inject = buffer.length <= inject_size_ && !buffer.confirmed;
   const Submitted taken = inject ? Submitted::done : Submitted::under_way;
   if (uses_tags()) {
     const auto header = engine::wire::load<Header>(buffer.bytes);

@@ -20,7 +20,7 @@ namespace {
 }  // namespace
 
 PullPort::PullPort(const Device& device, std::uint64_t keys)
-    : device_(device), keys_(keys), rdm_(device, device.info(keys), FI_CQ_FORMAT_MSG) {
+    : device_(device), keys_(keys), rdm_(device, device.info(keys), FI_CQ_FORMAT_MSG, device.fabric().waits) {
   const auto bound = InternetAddress::from(rdm_.name);
   if (!bound) throw Error(Status::system_error, "libfabric's endpoint has an address of an unknown kind");
   bound->encode(own_address_);

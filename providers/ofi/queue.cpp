@@ -14,7 +14,12 @@ namespace weft::ofi {
 
 OfiQueue::OfiQueue(OfiContext& context, std::uint32_t capacity, provider::QueueEvents& events)
     : MessageQueue(context, capacity, events), context_(context) {
-  if (context.fabric().waits) descriptors_follow();
+  const Fabric& fabric = context.fabric();
+  if (fabric.waits && !fabric.rings) {
+    descriptors_follow();
+  } else if (!fabric.at_once) {
+    let_messages_linger();
+  }
   wanting_.reserve(OfiContext::most_pull_ports);
   if (!context.fabric().by_address) open_port({});
 }

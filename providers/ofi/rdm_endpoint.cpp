@@ -11,17 +11,17 @@
 
 namespace weft::ofi {
 
-RdmEndpoint::RdmEndpoint(const Device& device, InfoHandle description, fi_cq_format format)
+RdmEndpoint::RdmEndpoint(const Device& device, InfoHandle description, fi_cq_format format, bool waits)
     : info(std::move(description)), domain(device.open_domain(*info)) {
   fi_cq_attr queue{};
   queue.format = format;
   queue.size = device.fabric().queue_size;
-  queue.wait_obj = device.fabric().waits ? FI_WAIT_FD : FI_WAIT_NONE;
+  queue.wait_obj = waits ? FI_WAIT_FD : FI_WAIT_NONE;
   fid_cq* opened_queue = nullptr;
   check(fi_cq_open(domain.get(), &queue, &opened_queue, nullptr),
         "libfabric's completion queue cannot be opened");
   completions.reset(opened_queue);
-  if (device.fabric().waits) {
+  if (waits) {
     check(fi_control(&completions->fid, FI_GETWAIT, &descriptor),
           "libfabric's queue has no descriptor to wait on");
   }
@@ -71,6 +71,7 @@ fi_addr_t RdmEndpoint::insert(const std::vector<std::byte>& address) {
 }
 
 bool RdmEndpoint::may_sleep(const Device& device) noexcept {
+  if (descriptor < 0) return true;
   fid* list = &completions->fid;
   return fi_trywait(device.native(), &list, 1) == FI_SUCCESS;
 }

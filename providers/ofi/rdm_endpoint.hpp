@@ -10,15 +10,15 @@
 namespace weft::ofi {
 
 struct RdmEndpoint {
-  // Throws Error.
-  RdmEndpoint(const Device& device, InfoHandle description, fi_cq_format format);
+  // `waits`: with a descriptor to sleep on. Throws Error.
+  RdmEndpoint(const Device& device, InfoHandle description, fi_cq_format format, bool waits);
   // From here on libfabric touches nothing that was given to this endpoint.
   void close() noexcept;
   // In a forked child: it stays the parent's.
   void abandon() noexcept;
   // Throws Error.
   [[nodiscard]] fi_addr_t insert(const std::vector<std::byte>& address);
-  // Nothing is there, and what comes makes the descriptor readable.
+  // Nothing is there, and what comes makes the descriptor readable, if there is one.
   [[nodiscard]] bool may_sleep(const Device& device) noexcept;
 
   InfoHandle info;

@@ -22,6 +22,7 @@ struct FabricWeather {
   double refuses = 0;              // share of submissions that find no room
   double later = 0;                // share of buffers that are given back later
   bool doorbell = false;           // no descriptor of its own
+  bool lingers = false;            // and what it has taken may wait for calls, or come after a ring
   bool takes_small = false;        // small messages within the call, from wherever they lie
   bool pulls = false;              // the target can fetch payload
   double pulls_later = 0;          // share of fetches that end later
@@ -64,6 +65,7 @@ class FakeFabricQueue final : public MessageQueue {
   FakeFabricQueue(FakeFabricContext& context, std::uint32_t capacity, provider::QueueEvents& events,
                   const FabricWeather& weather)
       : MessageQueue(context, capacity, events), weather_(weather), random_(weather.seed) {
+    if (weather.lingers) let_messages_linger();
     if (!weather.doorbell) watch_fabric(descriptor_);
     context.look_after(*this);
   }
@@ -208,7 +210,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
     }
     if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
     peer_->put(std::span(buffer.bytes, buffer.length));
-    if (!own_.chance(own_.weather().later)) return Submitted::done;
+    if (!buffer.confirmed && !own_.chance(own_.weather().later)) return Submitted::done;
     own_.keep_for_later(buffer);
     return Submitted::under_way;
   }
