@@ -7,7 +7,7 @@ begin_guest() {
   local install=()
   if ((EUID == 0)); then install=(--install); fi
   say "Booting a guest with Soft-RoCE in the background (output in $guest_log)"
-  timeout --kill-after 20 420 conformance/softroce/softroce run --time-limit 300 "${install[@]}" -- \
+  timeout --kill-after 20 420 conformance/softroce/softroce run --time-limit 300 --memory 768 "${install[@]}" -- \
     sh -c 'ls /sys/class/infiniband' > "$guest_log" 2>&1 < /dev/null &
   guest_process=$!
 }
