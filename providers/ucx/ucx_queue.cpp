@@ -274,7 +274,11 @@ bool UcxQueue::arm_fabric() noexcept {
     set_stuck(true);
     context_.request_service();
   }
-  return ucp_worker_arm(worker_) == UCS_OK;
+  if (ucp_worker_arm(worker_) != UCS_OK) return false;
+  // UCX does not look again. What a device's completion queue got just before it was asked to tell makes
+  // nothing readable (as verbs have it, and Soft-RoCE does); what lies in a socket does, but a program that
+  // only asks whether it may sleep would never get it.
+  return !progress();
 }
 
 // By force: what is under way comes back as cancelled, some of it inside the call. Its buffers are the
