@@ -36,7 +36,8 @@ constexpr std::array lane_lists{
     Lanes{"tcp", "tcp", 150, Trust::whoever_reaches_the_port, tcp_text, tcp_message, no_pieces,
           WireUp::address},
     Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message, shm_pieces, WireUp::address},
-    Lanes{"rc", "rc_verbs,rc_mlx5", 900, Trust::connected_peers, rc_text, rc_message, no_pieces,
+    // Behind tcp, whatever the device, until it has been tried on an adapter.
+    Lanes{"rc", "rc_verbs,rc_mlx5", 90, Trust::connected_peers, rc_text, rc_message, no_pieces,
           WireUp::listener},
     Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message, no_pieces,
           WireUp::address},

@@ -10,8 +10,6 @@ namespace weft::ucx {
 
 namespace {
 
-constexpr int software_priority = 90;  // below tcp
-
 class UcxProvider final : public provider::Provider {
  public:
   [[nodiscard]] std::vector<FabricReport> probe(provider::Host& host) override {
@@ -25,7 +23,6 @@ class UcxProvider final : public provider::Provider {
       try {
         const Library library = open_library(host, lanes, {});
         report.device = library.devices;
-        if (library.rdma.software()) report.priority = software_priority;
         rehearse(library);
         report.usable = true;
       } catch (const Error& error) {

@@ -66,8 +66,6 @@ sockaddr_in6 address_of(const std::vector<std::string>& interfaces) noexcept {
 
 }  // namespace
 
-bool RdmaDevice::software() const noexcept { return name.starts_with("rxe") || name.starts_with("siw"); }
-
 std::vector<std::string> interfaces_of(std::string_view device, const std::string& folder) {
   const std::size_t colon = device.find(':');
   const std::string port = colon == std::string_view::npos ? "1" : std::string(device.substr(colon + 1));

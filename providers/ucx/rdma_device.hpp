@@ -16,8 +16,6 @@ struct RdmaDevice {
   std::string name;                     // as UCX has it: "mlx5_0:1"
   std::vector<std::string> interfaces;  // of the network that lie on it
   sockaddr_in6 address{};               // its own; an IPv4 one is mapped into IPv6. Unset family: none
-
-  [[nodiscard]] bool software() const noexcept;
 };
 
 inline constexpr auto infiniband_folder = "/sys/class/infiniband";
