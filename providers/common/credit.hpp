@@ -71,10 +71,13 @@ struct ReceiveCredit {
   bool tell_now = false;     // the peer asked
   std::uint64_t window = 0;  // bytes of early messages that this side keeps
 
-  [[nodiscard]] bool untold() const noexcept { return granted != granted_told || awaited(); }
-  // Fresh receives alone can wait for ever: the peer still has others, else it runs dry.
-  [[nodiscard]] bool awaited() const noexcept {
-    return requests_done != requests_done_told || returned != returned_told;
+  [[nodiscard]] bool untold() const noexcept {
+    return granted != granted_told || requests_done != requests_done_told || returned != returned_told;
+  }
+  // Fresh receives alone can wait for ever: the peer still has others, else it runs dry. So can bytes of the
+  // window when the peer announces what does not fit, as it does to shared receives.
+  [[nodiscard]] bool awaited(bool peer_announces) const noexcept {
+    return requests_done != requests_done_told || (returned != returned_told && !peer_announces);
   }
   // The peer may be waiting, or will be soon. `depth`: the receives it counts with.
   [[nodiscard]] bool peer_runs_dry(std::uint32_t depth) const noexcept {
@@ -92,10 +95,10 @@ struct ReceiveCredit {
   }
   // News that may ride along with something that leaves anyway. Operations done that the peer did not ask
   // about are worth that now and then: to it they are slots, and it asks before they run out.
-  [[nodiscard]] bool worth_a_ride(std::uint32_t depth) const noexcept {
+  [[nodiscard]] bool worth_a_ride(std::uint32_t depth, bool peer_announces) const noexcept {
     constexpr std::uint32_t many_done = 16;
     return granted - granted_told > depth / 8 || requests_done - requests_done_told >= many_done ||
-           returned != returned_told;
+           returned - returned_told > (peer_announces ? window / 8 : 0);
   }
   // A one-sided operation of the peer is done; it hears of it with the next update.
   void carried_out(bool asked) noexcept {

@@ -173,7 +173,8 @@ bool DescriptorQueue::prepare_sleep() noexcept {
   return true;
 }
 
-void DescriptorQueue::drive_ready(int most_events) noexcept {
+// True when any endpoint was ready.
+bool DescriptorQueue::drive_ready(int most_events) noexcept {
   std::array<epoll_event, 64> events;
   const int ready = epoll_wait(epoll(), events.data(), most_events, 0);
   for (int i = 0; i < ready; ++i) {
@@ -193,6 +194,7 @@ void DescriptorQueue::drive_ready(int most_events) noexcept {
       hot_ = seat.endpoint;  // null when it ended
     }
   }
+  return ready > 0;
 }
 
 void DescriptorQueue::drive(bool somebody_sleeps) noexcept {
@@ -218,13 +220,15 @@ void DescriptorQueue::drive(bool somebody_sleeps) noexcept {
       if (++in_a_row_ % 4 != 0) return;
     }
   }
-  drive_ready(most_events);
+  // The program is back: a helper still asleep on these descriptors would wake for each arrival, find it taken
+  // and sleep again, in the program's way.
+  if (drive_ready(most_events)) want_helper();
 }
 
 bool DescriptorQueue::drive_for_absent() noexcept {
   if (!gate().try_enter_helper()) return false;
   static_cast<void>(prepare_sleep());
-  drive_ready(64);
+  static_cast<void>(drive_ready(64));
   send_due_now();
   gate().leave_helper();
   return true;

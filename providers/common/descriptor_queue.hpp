@@ -44,7 +44,7 @@ class DescriptorQueue final : public HelpedQueue {
   void look_after_step(DescriptorEndpoint& endpoint, Seat& seat) noexcept;
   bool step(DescriptorEndpoint& endpoint) noexcept;
   bool step_ready(Seat& seat) noexcept;
-  void drive_ready(int most_events) noexcept;
+  bool drive_ready(int most_events) noexcept;
   void watch(DescriptorEndpoint& endpoint) noexcept;
   void unwatch(DescriptorEndpoint& endpoint) noexcept;
   void unwatch_lone() noexcept;

@@ -280,7 +280,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   }
   // A peer that runs dry waits for fresh receives too: tell_soon() may have left that for later.
   void note_untold() noexcept {
-    if (holds_back_ || !(may_come_.awaited() || update_due())) return;
+    if (holds_back_ || !(may_come_.awaited(shared_ != nullptr) || update_due())) return;
     holds_back_ = true;
     group_.note_held_back(*this);
   }

@@ -22,7 +22,6 @@ constexpr bool is_plain = false;
 
 constexpr std::size_t line = 64;
 constexpr std::size_t huge_page = std::size_t{2} << 20;
-constexpr std::size_t first_block = std::size_t{64} << 10;
 
 struct Free {
   Free* next;
@@ -31,9 +30,10 @@ struct Free {
 struct State {
   const pid_t process = ::getpid();
   std::mutex mutex;
+  std::byte* block = nullptr;
   std::byte* at = nullptr;  // free up to end
   std::byte* end = nullptr;
-  std::size_t next_block = first_block;
+  std::byte* worth_huge = nullptr;          // huge pages when `at` comes here; null: they are
   std::map<std::size_t, Free*> given_back;  // by size; there are few sizes
 };
 
@@ -44,27 +44,33 @@ State& state() {
   return *current;
 }
 
-// Small programs stay small: blocks double until they are huge pages.
+// Address space for whole huge pages; memory only as it is used.
 void begin_block(State& state, std::size_t bytes) {
-  const bool huge = state.next_block >= huge_page;
-  const std::size_t size = std::max(state.next_block, (bytes + huge_page - 1) / huge_page * huge_page);
-  const std::size_t wanted = bytes <= state.next_block ? state.next_block : size;
-  const std::size_t mapped = wanted + (huge ? huge_page : 0);
+  const std::size_t wanted = (bytes + huge_page - 1) / huge_page * huge_page;
+  const std::size_t mapped = wanted + huge_page;
   void* const memory = ::mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) throw std::bad_alloc();
   auto* begin = static_cast<std::byte*>(memory);
-  if (huge) {
-    const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
-    if (before != 0) ::munmap(begin, before);
-    begin += before;
-    const std::size_t behind = mapped - before - wanted;
-    if (behind != 0) ::munmap(begin + wanted, behind);
-    ::madvise(begin, wanted, MADV_HUGEPAGE);  // only advice: small pages do as well
-  } else {
-    state.next_block *= 2;
-  }
+  const std::size_t before = (huge_page - reinterpret_cast<std::uintptr_t>(begin) % huge_page) % huge_page;
+  if (before != 0) ::munmap(begin, before);
+  begin += before;
+  const std::size_t behind = mapped - before - wanted;
+  if (behind != 0) ::munmap(begin + wanted, behind);
+  ::madvise(begin, wanted, MADV_NOHUGEPAGE);  // not with the first byte, where that is the system's habit
+  state.block = begin;
   state.at = begin;
   state.end = begin + wanted;
+  state.worth_huge = begin + wanted / 4 * 3;
+}
+
+// Small programs stay small, and of many endpoints' memory at most a quarter of the last block is wasted.
+void make_huge(State& state) noexcept {
+  state.worth_huge = nullptr;
+  const auto length = static_cast<std::size_t>(state.end - state.block);
+  ::madvise(state.block, length, MADV_HUGEPAGE);  // only advice: small pages do as well
+#ifdef MADV_COLLAPSE
+  ::madvise(state.block, length, MADV_COLLAPSE);  // at once, from Linux 6.1 on; later else
+#endif
 }
 
 constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
@@ -85,6 +91,7 @@ void* EndpointMemory::take(std::size_t bytes) {
   if (static_cast<std::size_t>(memory.end - memory.at) < bytes) begin_block(memory, bytes);
   std::byte* const taken = memory.at;
   memory.at += bytes;
+  if (memory.worth_huge != nullptr && memory.at >= memory.worth_huge) make_huge(memory);
   return taken;
 }
 

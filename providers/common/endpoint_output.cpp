@@ -49,7 +49,8 @@ void Endpoint::push_output() noexcept {
     if (records_first_) frame_records(out);
     frame_answers(out);
     if (!records_first_) frame_records(out);
-    if (update_due() || (out.total() != 0 && may_come_.worth_a_ride(receives_.depth()))) frame_update(out);
+    if (update_due() || (out.total() != 0 && may_come_.worth_a_ride(receives_.depth(), shared_ != nullptr)))
+      frame_update(out);
     if (out.total() == 0) {
       if (control_.empty()) break;
       continue;  // something to announce came up while framing

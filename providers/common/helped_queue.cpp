@@ -30,8 +30,7 @@ HelpedQueue::~HelpedQueue() {
 
 void HelpedQueue::leave_helper_alone() noexcept { context_.forget(*this); }
 
-void HelpedQueue::want_helper() noexcept {
-  if (!helper_sleeps_.load(std::memory_order_relaxed)) return;
+void HelpedQueue::wake_helper() noexcept {
   helper_sleeps_.store(false, std::memory_order_relaxed);
   context_.request_service();
 }

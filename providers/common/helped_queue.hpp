@@ -57,7 +57,10 @@ class HelpedQueue : public Group {
   [[nodiscard]] bool unprepared() const noexcept { return unprepared_.load(std::memory_order_relaxed); }
 
  protected:
-  void want_helper() noexcept final;
+  void want_helper() noexcept final {
+    if (helper_sleeps_.load(std::memory_order_relaxed)) [[unlikely]]
+      wake_helper();
+  }
   void want_helper_soon() noexcept final;
   void leave_helper_alone() noexcept;
 
@@ -95,6 +98,8 @@ class HelpedQueue : public Group {
   [[nodiscard]] int epoll() const noexcept { return epoll_; }
 
  private:
+  void wake_helper() noexcept;
+
   HelpedContext& context_;
   int epoll_ = -1;
   std::vector<HelpedQueue*> also_;     // groups this queue drives besides its own
