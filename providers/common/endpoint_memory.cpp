@@ -60,17 +60,16 @@ void begin_block(State& state, std::size_t bytes) {
   state.block = begin;
   state.at = begin;
   state.end = begin + wanted;
-  state.worth_huge = begin + wanted / 4 * 3;
+  state.worth_huge = begin + wanted / 2;
 }
 
-// Small programs stay small, and of many endpoints' memory at most a quarter of the last block is wasted.
+// Small programs stay small, and of many endpoints' memory at most half of the last block is wasted.
 void make_huge(State& state) noexcept {
   state.worth_huge = nullptr;
   const auto length = static_cast<std::size_t>(state.end - state.block);
   ::madvise(state.block, length, MADV_HUGEPAGE);  // only advice: small pages do as well
-#ifdef MADV_COLLAPSE
-  ::madvise(state.block, length, MADV_COLLAPSE);  // at once, from Linux 6.1 on; later else
-#endif
+  constexpr int collapse = 25;  // MADV_COLLAPSE of Linux 6.1, which older C libraries do not name
+  ::madvise(state.block, length, collapse);  // at once; where it is unknown, the system does it in a while
 }
 
 constexpr std::size_t in_lines(std::size_t bytes) { return (bytes + line - 1) / line * line; }
