@@ -245,7 +245,10 @@ void MessageEndpoint::rung() noexcept {
 // look at what this side has seen, and rings again. So does who sleeps after data of which the peer, taken
 // for awake, may know nothing, since its own word may still be under way.
 bool MessageEndpoint::tell_asleep() noexcept {
-  if (!moving()) return true;
+  if (!moving()) {
+    lingers_ = false;
+    return true;
+  }
   if (!said_up_) return false;
   SendBuffer* const buffer = take_buffer();
   if (buffer == nullptr) return false;

@@ -333,7 +333,10 @@ bool MessageQueue::drive_for_absent() noexcept {
 void MessageQueue::tell_asleep() noexcept {
   const auto told = [](MessageEndpoint* endpoint) { return endpoint->tell_asleep(); };
   std::erase_if(awake_to_, told);
-  std::erase_if(lingering_, [&](MessageEndpoint* endpoint) { return !endpoint->lingers_ || told(endpoint); });
+  // Those not yet told stay in both.
+  std::erase_if(lingering_, [&](MessageEndpoint* endpoint) {
+    return !endpoint->lingers_ || (endpoint->told_asleep_ && told(endpoint));
+  });
 }
 
 void MessageQueue::wake() noexcept {
