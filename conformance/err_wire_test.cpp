@@ -64,10 +64,13 @@ void sees_it_lost(Test& test, Channel& control) {
   control.send_value(all.back().status);
   control.send_value(all.front().operation == Operation::receive && all.front().status == Status::ok);
   const auto done = control.receive_value<std::uint64_t>();
+  // One check, however many were: where memory is shared, a cut wire does not keep them back.
+  std::string wrong;
   for (std::size_t i = 0; i < done; ++i) {
-    CHECK_EQ(pattern_difference(buffer.bytes(i * piece, piece), test.seed() + i), "")
-        << "write " << i << " was said to be done";
+    const std::string difference = pattern_difference(buffer.bytes(i * piece, piece), test.seed() + i);
+    if (!difference.empty()) wrong += "write " + std::to_string(i) + ": " + difference + "; ";
   }
+  CHECK_EQ(wrong, "") << "of the writes that were said to be done";
   control.barrier();
 }
 
