@@ -220,8 +220,8 @@ void DescriptorQueue::drive(bool somebody_sleeps) noexcept {
       if (++in_a_row_ % 4 != 0) return;
     }
   }
-  // The program is back: a helper still asleep on these descriptors would wake for each arrival, find it taken
-  // and sleep again, in the program's way.
+  // The program is back: a helper still asleep on these descriptors would wake for each arrival, find it
+  // taken and sleep again, in the program's way.
   if (drive_ready(most_events)) want_helper();
 }
 
