@@ -26,10 +26,12 @@ CONFORMANCE_TEST(PRG, 1, polling_never_blocks, alone) {
     const Duration stood_still = witness.stood_still();
     const Stopwatch watch;
     const weft::Polled polled = queue.poll(room);
+    const Duration plain = watch.elapsed();
     Duration took = watch.without_stalls();
     if (took > 50ms) {
+      // Canary and witness may have seen the same standstill, which excuses once.
       witness.settle();
-      took -= witness.stood_still() - stood_still;
+      took = std::min(took, plain - (witness.stood_still() - stood_still));
     }
     CHECK_LE(took, 50ms);
     CHECK(polled.empty());

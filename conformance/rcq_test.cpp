@@ -97,6 +97,22 @@ CONFORMANCE_TEST(RCQ, 1, any_endpoint_takes_the_next_receive, alone) {
   CHECK_EQ(used, std::vector<int>(count, 1));
 }
 
+// Whatever a provider's completion of a send waits for, a shared queue on the other side keeps it back no
+// longer.
+CONFORMANCE_TEST(RCQ, 1, a_send_that_met_a_shared_receive_completes, alone) {
+  Shared scene(test);
+  constexpr std::uint64_t count = 10;
+  for (std::uint64_t i = 0; i < count; ++i) {
+    REQUIRE_EQ(scene.shared.receive(scene.region.slice(0, 8), i), Status::ok);
+    REQUIRE_EQ(scene.near_ends[0].send(Segment::inline_bytes(&i, sizeof(i)), 100 + i, Flags::inline_data),
+               Status::ok);
+    CHECK_EQ(scene.receives.next().context, i);
+    const Completion sent = scene.near.next_of(Operation::send);
+    CHECK_EQ(sent.status, Status::ok);
+    CHECK_EQ(sent.context, 100 + i);
+  }
+}
+
 CONFORMANCE_TEST(RCQ, 1, it_survives_the_end_of_an_endpoint_with_its_receives, alone) {
   Shared scene(test);
   const GuardedBuffer& buffer = scene.memory;

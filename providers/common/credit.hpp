@@ -76,8 +76,8 @@ struct ReceiveCredit {
   }
   // Fresh receives alone can wait for ever: the peer still has others, else it runs dry. So can bytes of the
   // window when the peer announces what does not fit, as it does to shared receives.
-  [[nodiscard]] bool awaited(bool peer_announces) const noexcept {
-    return requests_done != requests_done_told || (returned != returned_told && !peer_announces);
+  [[nodiscard]] bool awaited(bool window_can_wait) const noexcept {
+    return requests_done != requests_done_told || (returned != returned_told && !window_can_wait);
   }
   // The peer may be waiting, or will be soon. `depth`: the receives it counts with.
   [[nodiscard]] bool peer_runs_dry(std::uint32_t depth) const noexcept {
@@ -95,10 +95,10 @@ struct ReceiveCredit {
   }
   // News that may ride along with something that leaves anyway. Operations done that the peer did not ask
   // about are worth that now and then: to it they are slots, and it asks before they run out.
-  [[nodiscard]] bool worth_a_ride(std::uint32_t depth, bool peer_announces) const noexcept {
+  [[nodiscard]] bool worth_a_ride(std::uint32_t depth, bool window_can_wait) const noexcept {
     constexpr std::uint32_t many_done = 16;
     return granted - granted_told > depth / 8 || requests_done - requests_done_told >= many_done ||
-           returned - returned_told > (peer_announces ? window / 8 : 0);
+           returned - returned_told > (window_can_wait ? window / 8 : 0);
   }
   // A one-sided operation of the peer is done; it hears of it with the next update.
   void carried_out(bool asked) noexcept {

@@ -42,7 +42,10 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
   limits_.max_inline = inline_limit_;
   control_.reserve(256);
   answered_from_.reserve(Outgoing::max_pieces);
-  if (static_cast<Queue*>(&group_) != &send_queue_) send_queue_.share();
+  if (static_cast<Queue*>(&group_) != &send_queue_) {
+    const HelperEntry entry(send_queue_.gate());
+    send_queue_.share();
+  }
   const HelperEntry entry(group_.gate());
   group_.join(*this);
 }
@@ -58,7 +61,7 @@ Endpoint::~Endpoint() {
 
 std::vector<std::byte> Endpoint::blob(const provider::PathAddresses& /*path*/) {
   std::vector<std::byte> bytes(EngineBlob::size);
-  EngineBlob{context_.options().window, shared_ != nullptr}.encode(
+  EngineBlob{context_.options().window, shared_ != nullptr, strict_sends_}.encode(
       std::span<std::byte, EngineBlob::size>(bytes.data(), EngineBlob::size));
   return bytes;
 }
@@ -84,6 +87,7 @@ bool Endpoint::establish(const provider::PeerParameters& peer) {
   may_send_.window = blob->window;
   peer_shares_receives_ = blob->shared_receives;
   may_send_.grants_singly = peer_shares_receives_;
+  window_can_wait_ = shared_ != nullptr && !blob->completes_when_matched;
   return true;
 }
 

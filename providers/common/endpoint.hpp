@@ -280,7 +280,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   }
   // A peer that runs dry waits for fresh receives too: tell_soon() may have left that for later.
   void note_untold() noexcept {
-    if (holds_back_ || !(may_come_.awaited(shared_ != nullptr) || update_due())) return;
+    if (holds_back_ || !(may_come_.awaited(window_can_wait_) || update_due())) return;
     holds_back_ = true;
     group_.note_held_back(*this);
   }
@@ -399,6 +399,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   const bool strict_writes_;
   bool release_writes_ = false;
   bool peer_announced_ = false;
+  bool window_can_wait_ = false;  // its bytes: the peer announces what does not fit
   bool holds_back_ = false;       // in the group's list
   bool is_due_ = false;           // in the group's other list
   bool large_payloads_ = false;   // the last payload was large: read little beyond it

@@ -49,7 +49,7 @@ void Endpoint::push_output() noexcept {
     if (records_first_) frame_records(out);
     frame_answers(out);
     if (!records_first_) frame_records(out);
-    if (update_due() || (out.total() != 0 && may_come_.worth_a_ride(receives_.depth(), shared_ != nullptr)))
+    if (update_due() || (out.total() != 0 && may_come_.worth_a_ride(receives_.depth(), window_can_wait_)))
       frame_update(out);
     if (out.total() == 0) {
       if (control_.empty()) break;

@@ -92,7 +92,7 @@ void Endpoint::post_small(const WorkRequest* requests, std::size_t count, PostRe
     }
   }
   if (out.total() == 0) return;
-  if (may_come_.worth_a_ride(receives_.depth(), shared_ != nullptr)) frame_update(out);
+  if (may_come_.worth_a_ride(receives_.depth(), window_can_wait_)) frame_update(out);
   if (send_framed(out) && retires) retire();
 }
 

@@ -12,6 +12,7 @@ struct EngineBlob {
   static constexpr std::size_t size = 24;
   std::uint64_t window = 0;  // bytes of messages without a receive that this side keeps
   bool shared_receives = false;
+  bool completes_when_matched = false;  // sends: this side must hear of each that found its receive
 
   void encode(std::span<std::byte, size> out) const noexcept;
   [[nodiscard]] static std::optional<EngineBlob> decode(std::span<const std::byte> bytes) noexcept;

@@ -45,10 +45,10 @@ void HelpedQueue::driven_by(HelpedQueue& other) {
     const HelperEntry entry(gate());
     if (std::find(drivers_.begin(), drivers_.end(), &other) != drivers_.end()) return;
     drivers_.push_back(&other);
+    watch_in(other.epoll_);  // under this queue's gate: what it watches may change
   }
   const HelperEntry entry(other.gate());
   other.also_.push_back(this);
-  watch_in(other.epoll_);
 }
 
 void HelpedQueue::part_from(HelpedQueue& other) noexcept {
@@ -81,7 +81,10 @@ void HelpedQueue::drive_others() noexcept {
 bool HelpedQueue::prepare_others() noexcept {
   bool ready = true;
   for (HelpedQueue* other : also_) {
-    if (!other->gate().try_enter()) continue;  // somebody drives it
+    if (!other->gate().try_enter()) {
+      ready = false;  // somebody drives it, and may leave it unprepared
+      continue;
+    }
     ready = other->prepare_sleep() && ready;
     other->gate().leave();
   }

@@ -97,29 +97,31 @@ void OfiQueue::want_pull_port(OfiEndpoint& endpoint) noexcept {
   context_.request_service();
 }
 
-// Opening one takes milliseconds, for which the program does not wait.
+// Opening one takes milliseconds, for which the program does not wait. One a round: the thread has others to
+// look after.
 void OfiQueue::serve() noexcept {
   if (!wanted_.exchange(false)) return;
-  for (;;) {
-    OfiEndpoint* endpoint = nullptr;
-    const Port* port = nullptr;
-    {
-      const engine::HelperEntry entry(gate());
-      if (wanting_.empty()) return;
-      endpoint = wanting_.front();
-      port = &endpoint->port();  // stays for as long as this queue
-    }
-    std::unique_ptr<PullPort> made;
-    try {
-      std::uint64_t keys = 0;
-      context_.host().random_bytes(std::as_writable_bytes(std::span(&keys, 1)));
-      made = std::make_unique<PullPort>(port->device(), keys);
-    } catch (const std::exception&) {
-      made.reset();  // payload goes by messages
-    }
+  OfiEndpoint* endpoint = nullptr;
+  const Port* port = nullptr;
+  {
     const engine::HelperEntry entry(gate());
-    if (std::erase(wanting_, endpoint) != 0) endpoint->adopt(std::move(made));
+    if (wanting_.empty()) return;
+    endpoint = wanting_.front();
+    port = &endpoint->port();  // stays for as long as this queue
   }
+  std::unique_ptr<PullPort> made;
+  try {
+    std::uint64_t keys = 0;
+    context_.host().random_bytes(std::as_writable_bytes(std::span(&keys, 1)));
+    made = std::make_unique<PullPort>(port->device(), keys);
+  } catch (const std::exception&) {
+    made.reset();  // payload goes by messages
+  }
+  const engine::HelperEntry entry(gate());
+  if (std::erase(wanting_, endpoint) != 0) endpoint->adopt(std::move(made));
+  if (wanting_.empty()) return;
+  wanted_.store(true);
+  context_.request_service();
 }
 
 void OfiQueue::watch(PullPort& port) {

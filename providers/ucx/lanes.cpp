@@ -21,9 +21,10 @@ constexpr auto shm_text =
     "each other's queues. Nothing is encrypted or authenticated.";
 
 constexpr auto rc_text =
-    "Keys of RDMA hardware have 32 bits, so a peer that is connected could guess one. Nothing is encrypted "
-    "or "
-    "authenticated.";
+    "UCX takes apart what a stranger sends to its rdma_cm port before weft sees any of it, and ends the "
+    "process over some of it; keys of RDMA hardware have 32 bits, so a peer that is connected could guess "
+    "one. Nothing is encrypted or authenticated. Use it only where everybody who reaches the port is "
+    "trusted.";
 
 // Only transports that report the failure of a peer: self does not.
 constexpr std::size_t tcp_message = std::size_t{64} * 1024;
@@ -37,7 +38,7 @@ constexpr std::array lane_lists{
           WireUp::address},
     Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message, shm_pieces, WireUp::address},
     // Behind tcp, whatever the device, until it has been tried on an adapter.
-    Lanes{"rc", "rc_verbs,rc_mlx5", 90, Trust::connected_peers, rc_text, rc_message, no_pieces,
+    Lanes{"rc", "rc_verbs,rc_mlx5", 90, Trust::whoever_reaches_the_port, rc_text, rc_message, no_pieces,
           WireUp::listener},
     Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message, no_pieces,
           WireUp::address},

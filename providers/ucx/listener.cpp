@@ -68,6 +68,7 @@ void Listener::on_visitor(ucp_conn_request_h request, void* listener) noexcept {
   auto& self = *static_cast<Listener*>(listener);
   ucp_conn_request_attr_t attributes{};
   attributes.field_mask = UCP_CONN_REQUEST_ATTR_FIELD_CLIENT_ID;
+  self.drop_late_visitors();
   if (ucp_conn_request_query(request, &attributes) != UCS_OK || self.visitors_.size() == most_visitors) {
     static_cast<void>(ucp_listener_reject(self.listener_, request));
     return;
@@ -89,13 +90,17 @@ void Listener::keep(ucp_conn_request_h request, std::uint64_t number) noexcept {
   visitors_.push_back({request, number, std::chrono::steady_clock::now()});
 }
 
-bool Listener::look_after_visitors() noexcept {
+void Listener::drop_late_visitors() noexcept {
   const auto now = std::chrono::steady_clock::now();
   std::erase_if(visitors_, [&](const Visitor& visitor) {
     if (now - visitor.came < patience) return false;
     static_cast<void>(ucp_listener_reject(listener_, visitor.request));
     return true;
   });
+}
+
+bool Listener::look_after_visitors() noexcept {
+  drop_late_visitors();
   return std::exchange(news_, false);
 }
 

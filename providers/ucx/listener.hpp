@@ -62,6 +62,7 @@ class Listener {
   };
 
   static void on_visitor(ucp_conn_request_h request, void* listener) noexcept;
+  void drop_late_visitors() noexcept;
 
   ucp_listener_h listener_ = nullptr;
   std::uint16_t port_ = 0;

@@ -218,10 +218,11 @@ class Side {
     Weather weather{};
   };
 
-  Side(std::uint32_t id, const Options& options)
+  Side(std::uint32_t id, const Options& options, bool strict = false)
       : context(host, options.engine),
         queue(context, options.capacity, queue_events),
         memory(options.memory) {
+    if (strict) static_cast<void>(context.complete_sends_when_matched());
     provider::EndpointRequest request;
     request.id = id;
     request.user_value = id * 1000;
@@ -305,8 +306,9 @@ class Side {
 
 class Pair {
  public:
-  explicit Pair(const Side::Options& a_options = {}, const Side::Options& b_options = {})
-      : a(1, a_options), b(2, b_options) {
+  // `strict`: what a sends completes when it is matched.
+  explicit Pair(const Side::Options& a_options = {}, const Side::Options& b_options = {}, bool strict = false)
+      : a(1, a_options, strict), b(2, b_options) {
     a.endpoint->peer = b.endpoint.get();
     b.endpoint->peer = a.endpoint.get();
     establish(a, b, true);

@@ -83,5 +83,25 @@ TEST(Window, RCQ_2_a_message_that_fits_only_what_was_not_told_comes_without_help
   EXPECT_TRUE(pair.b.holds(0, large, 3));
 }
 
+// A sender whose sends complete when they are matched learns of that from the window.
+TEST(Window, CMP_1_a_sender_that_waits_for_the_match_is_told_of_each) {
+  Pair pair({}, shared_receives(), true);
+  pair.go_up();
+  for (std::uint64_t i = 0; i < 200; ++i) {
+    ASSERT_EQ(pair.b.receive(pair.b.segment(0, small), i), Status::ok);
+    ASSERT_EQ(pair.a.send(pair.a.segment(0, small), i), Status::ok);
+    while (pair.b.endpoint->deliver()) {
+    }
+    ASSERT_TRUE(pair.b.queue.holds_back()) << i;
+    pair.b.endpoint->hold_back_no_more();
+    while (pair.a.endpoint->deliver()) {
+    }
+    Pair::take(pair.a);
+    Pair::take(pair.b);
+    ASSERT_EQ(pair.a.seen.size(), i + 1);
+    ASSERT_EQ(pair.a.seen.back().context, i);
+  }
+}
+
 }  // namespace
 }  // namespace weft::engine::test
