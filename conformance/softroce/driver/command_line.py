@@ -7,7 +7,7 @@ import socket
 import sys
 
 from . import host, relay
-from .errors import Interrupted, SoftroceError, status_tool_failed, stop_signals
+from .errors import Interrupted, NotUp, SoftroceError, status_tool_failed, stop_signals
 from .folder import find_running
 from .kernel import get_kernel
 from .packages import require, run_needs
@@ -90,7 +90,12 @@ def run(options):
     check_machine()
     say = (lambda text: None) if options.quiet else report
     require(run_needs, options.install)
-    return Session(options, get_kernel(install=options.install, say=say), say).run()
+    kernel = get_kernel(install=options.install, say=say)
+    try:
+        return Session(options, kernel, say).run()
+    except NotUp as error:
+        report(f"{error}\nbooting once more")
+    return Session(options, kernel, say).run()
 
 
 def check_machine():

@@ -1,4 +1,4 @@
-"""The two ways a run can end that are not the command's own exit status."""
+"""The ways a run can end that are not the command's own exit status."""
 
 import signal
 
@@ -19,3 +19,7 @@ class Interrupted(Exception):
     def __init__(self, signal_number):
         super().__init__(f"stopped by signal {signal_number}")
         self.signal_number = signal_number
+
+
+class NotUp(SoftroceError):
+    """A guest did not boot in time; no command has begun."""

@@ -7,15 +7,16 @@ import socket
 import time
 
 from . import accelerator, relay
-from .errors import SoftroceError, status_time_limit, stop_signals
+from .errors import NotUp, SoftroceError, status_time_limit, stop_signals
 from .folder import Folder
 from .guest import Guest, machine_arguments
 from .output import Output, write_all
 from .terminal import RawTerminal
 
 wire_names = ("data", "control")
-# A guest is up after 6 s under emulation on an idle machine; some machines are very busy.
-boot_limit = 300
+# A guest is up after 6 s under emulation on an idle machine; some machines are very busy. Once in a great while one
+# hangs before its kernel says anything: then it is booted again.
+boot_limit = 150
 # What is lost when the guest ends before its last words arrived; only a broken guest needs it.
 farewell_limit = 10
 
@@ -43,9 +44,11 @@ class Session:
             self.start()
             return self.loop()
         finally:
-            for number in stop_signals:
-                signal.signal(number, signal.SIG_IGN)  # nothing may cut the cleaning short
+            # Nothing may cut the cleaning short.
+            before = {number: signal.signal(number, signal.SIG_IGN) for number in stop_signals}
             self.end()
+            for number, handler in before.items():
+                signal.signal(number, handler)
 
     def start(self):
         options = self.options
@@ -119,7 +122,8 @@ class Session:
                          + self.describe_unfinished())
                 return status_time_limit
             if now > self.boot_deadline and not all(guest.ready for guest in self.guests):
-                raise SoftroceError(f"a guest was not up after {boot_limit} s:\n" + self.consoles())
+                kind = SoftroceError if any(guest.ready for guest in self.guests) else NotUp
+                raise kind(f"a guest was not up after {boot_limit} s:\n" + self.consoles())
             for key, _ in self.selector.select(0.5):
                 key.data()
             if done and len(done) < len(self.guests) and any(guest.status for guest in done):
