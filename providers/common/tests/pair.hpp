@@ -333,6 +333,14 @@ class Pair {
                        entries.begin() + static_cast<std::ptrdiff_t>(count));
     }
   }
+  // Only what arrives drives.
+  void deliver_all() const {
+    bool moved = true;
+    while (moved) {
+      moved = b.endpoint->deliver();
+      moved = a.endpoint->deliver() || moved;
+    }
+  }
   // Moves everything until nothing moves any more.
   void settle() {
     bool moved = true;
