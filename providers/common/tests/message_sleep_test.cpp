@@ -1,5 +1,6 @@
 // Who sleeps is woken: by the fabric's descriptors, which stand in the sets of sleepers only while somebody
 // may sleep, or by the peer's ring, which may overtake the message that it is for.
+#include <gtest/gtest.h>
 #include <poll.h>
 
 #include <utility>
@@ -142,6 +143,164 @@ TEST(Messages, PRG_5_what_may_linger_is_looked_after_until_it_is_gone) {
   for (int i = 0; i < 20 && pair.a.queue.stuck(); ++i)
     pair.a.context.service(std::chrono::steady_clock::now());
   EXPECT_FALSE(pair.a.queue.stuck());
+}
+
+void sleep_and_be_rung_for(const FabricWeather& weather) {
+  MessageSide::Options options;
+  options.weather = weather;
+  MessagePair pair(options);
+  pair.go_up();
+  ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
+  pair.settle();
+  pair.carry_rings();
+  pair.settle();
+  ASSERT_TRUE(pair.b.queue.arm());
+  EXPECT_FALSE(readable(pair.b.queue.descriptor()));
+  pair.a.poll();
+  const int before = pair.a.ends[0].events.rings;
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+  EXPECT_EQ(pair.a.ends[0].events.rings, before + 1);
+  pair.carry_rings();
+  EXPECT_TRUE(readable(pair.b.queue.descriptor()));
+  pair.b.poll();
+  EXPECT_FALSE(readable(pair.b.queue.descriptor()));
+  ASSERT_EQ(pair.b.seen.size(), 1U);
+  // Awake from now on: no more rings.
+  for (std::uint64_t i = 0; i < 10; ++i) {
+    ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
+    ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+    pair.settle();
+  }
+  EXPECT_EQ(pair.a.ends[0].events.rings, before + 1);
+}
+
+TEST(Messages, PRG_3_who_sleeps_without_a_descriptor_of_the_fabric_is_rung_for) {
+  FabricWeather weather;
+  weather.doorbell = true;
+  sleep_and_be_rung_for(weather);
+}
+
+TEST(Messages, PRG_3_who_sleeps_on_a_descriptor_that_does_not_tell_of_its_peer_is_rung_for) {
+  FabricWeather weather;
+  weather.mute_paths = true;
+  sleep_and_be_rung_for(weather);
+}
+
+TEST(Messages, PRG_3_what_leaves_before_the_notice_is_seen_is_rung_for_as_well) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  MessagePair pair(options);
+  pair.go_up();
+  ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
+  pair.settle();
+  ASSERT_TRUE(pair.b.queue.arm());
+  const int before = pair.a.ends[0].events.rings;
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);  // has not polled: knows nothing yet
+  EXPECT_EQ(pair.a.ends[0].events.rings, before);
+  pair.a.poll();
+  EXPECT_EQ(pair.a.ends[0].events.rings, before + 1);
+}
+
+// Until it would sleep without a limit.
+void let_helper_sleep(MessageSide& side) {
+  for (int i = 0; i < 100; ++i) {
+    if (side.context.service(std::chrono::steady_clock::now()) ==
+        std::chrono::steady_clock::time_point::max())
+      return;
+  }
+  ADD_FAILURE() << "the helper finds no rest";
+}
+
+TEST(Messages, PRG_3_a_poll_beside_a_sleeper_is_made_good_by_the_helper) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  MessagePair pair(options);
+  pair.go_up();
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(pair.b.receive(0, 64, i), Status::ok);
+  pair.settle();
+  pair.carry_rings();
+  pair.settle();
+  ASSERT_TRUE(pair.b.queue.arm());
+  let_helper_sleep(pair.b);
+  pair.a.poll();
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+  pair.carry_rings();
+  // Another thread polls, and takes the message for which the first one would have been woken.
+  const int asked = pair.b.context_events.requests;
+  pair.settle();
+  ASSERT_EQ(pair.b.seen.size(), 1U);
+  EXPECT_FALSE(readable(pair.b.queue.descriptor()));
+  EXPECT_GT(pair.b.context_events.requests, asked) << "nobody prepares the sleeper's next wake-up";
+  for (int i = 0; i < 2; ++i) pair.b.context.service(std::chrono::steady_clock::now());
+  pair.a.poll();
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 11), Status::ok);
+  pair.carry_rings();
+  EXPECT_TRUE(readable(pair.b.queue.descriptor()));
+}
+
+TEST(Messages, PRG_5_what_is_posted_while_both_sides_sleep_is_rung_for) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  MessagePair pair(options);
+  pair.go_up();
+  ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
+  pair.settle();
+  pair.carry_rings();
+  pair.settle();
+  for (MessageSide* side : {&pair.a, &pair.b}) {
+    ASSERT_TRUE(side->queue.arm());
+    let_helper_sleep(*side);
+  }
+  pair.carry_rings();
+  // A thread of a's that does not poll.
+  const int asked = pair.a.context_events.requests;
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+  if (pair.a.ends[0].events.rings == pair.a.ends[0].rings_carried) {
+    EXPECT_GT(pair.a.context_events.requests, asked) << "b's notice lies unread, and nobody is to read it";
+    pair.a.context.service(std::chrono::steady_clock::now());
+  }
+  pair.carry_rings();
+  EXPECT_TRUE(readable(pair.b.queue.descriptor()));
+}
+
+TEST(Messages, PRG_4_a_peer_that_cannot_be_told_costs_the_helper_little) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  options.weather.later = 1;
+  options.messages.buffers = {.size = 1000, .kept = 2, .spare = 4, .most = 2};
+  MessagePair pair(options);
+  pair.go_up();
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(pair.b.receive(0, 64, i), Status::ok);
+  pair.settle();
+  pair.a.queue.gives_back = false;  // as when the peer is stopped
+  for (std::uint64_t i = 0; i < 2; ++i) ASSERT_EQ(pair.a.post(Operation::send, 0, 64, i), Status::ok);
+  pair.a.poll();
+  static_cast<void>(pair.a.queue.arm());
+  const int asked = pair.a.context_events.requests;
+  for (int i = 0; i < 100; ++i) {
+    const auto now = std::chrono::steady_clock::now();
+    EXPECT_GT(pair.a.context.service(now), now);
+  }
+  EXPECT_LE(pair.a.context_events.requests, asked + 1) << "the helper asks itself to come at once";
+}
+
+TEST(Messages, PRG_3_two_sleepers_leave_each_other_alone) {
+  MessageSide::Options options;
+  options.weather.doorbell = true;
+  MessagePair pair(options);
+  pair.go_up();
+  int rings = 0;
+  for (int i = 0; i < 10; ++i) {
+    pair.a.poll();
+    pair.b.poll();
+    ASSERT_TRUE(pair.a.queue.arm());
+    ASSERT_TRUE(pair.b.queue.arm());
+    pair.carry_rings();
+    if (i == 5) rings = pair.a.ends[0].events.rings + pair.b.ends[0].events.rings;
+  }
+  EXPECT_EQ(pair.a.ends[0].events.rings + pair.b.ends[0].events.rings, rings);
+  EXPECT_FALSE(readable(pair.a.queue.descriptor()));
+  EXPECT_FALSE(readable(pair.b.queue.descriptor()));
 }
 
 }  // namespace
