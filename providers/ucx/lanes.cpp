@@ -67,26 +67,6 @@ bool names(const std::vector<std::string>& list, const std::string& transport) {
                      [&](const Alias& alias) { return alias.transport == transport && has(alias.name); });
 }
 
-// A shared memory endpoint is refused in the error mode that tells of dead peers unless this says otherwise;
-// keys carry no name of a transport here, unlike the variables (1.13).
-constexpr std::array settings{
-    Setting{"posix", "MM_ERROR_HANDLING", "y", "UCX_MM_ERROR_HANDLING"},
-    // Messages of all sizes fit in an element of the shared queue, headers included: so UCX takes them within
-    // the call, copied straight from where they lie. Not a multiple of the page, which would let all elements
-    // compete for the same lines of the cache.
-    Setting{"posix", "MM_FIFO_ELEM_SIZE", "8320", "UCX_MM_FIFO_ELEM_SIZE"},
-    Setting{"tcp", "TX_SEG_SIZE", "72k", "UCX_TCP_TX_SEG_SIZE"},
-    Setting{"tcp", "RX_SEG_SIZE", "144k", "UCX_TCP_RX_SEG_SIZE"},
-    Setting{"tcp", "MAX_NUM_EPS", "inf", "UCX_TCP_MAX_NUM_EPS"},
-    Setting{"tcp", "CONN_NB", "y", "UCX_TCP_CONN_NB"},  // connecting must not block
-    Setting{"rc", "SOCKADDR_TLS_PRIORITY", "rdmacm", "UCX_SOCKADDR_TLS_PRIORITY"},
-    Setting{"rc", "RC_MAX_NUM_EPS", "inf", "UCX_RC_MAX_NUM_EPS"},
-    // Each worker registers receives of 8 KiB; the usual 4095 would be 34 MB for every completion queue.
-    Setting{"rc", "RC_RX_QUEUE_LEN", "1024", "UCX_RC_RX_QUEUE_LEN"},
-    // Soft-RoCE takes seven for "for ever".
-    Setting{"rc", "RC_RETRY_COUNT", "6", "UCX_RC_RETRY_COUNT"},
-};
-
 }  // namespace
 
 std::span<const Lanes> all_lanes() noexcept { return lane_lists; }
@@ -110,20 +90,6 @@ std::string restricted(const Lanes& lanes, std::string_view user_list) {
     if (user_list.empty() || names(named, transport) != excludes) left.push_back(std::move(transport));
   }
   return join_list(left, ",");
-}
-
-std::vector<Setting> settings_for(std::string_view transports) {
-  const std::vector<std::string> list = split_list(transports);
-  std::vector<Setting> result;
-  for (const Setting& setting : settings) {
-    const auto is_needed = [&setting](const std::string& one) {
-      const std::string_view wanted = setting.transport;
-      return one == wanted || (one == "sysv" && wanted == "posix") ||
-             (one.starts_with("rc_") && wanted == "rc");
-    };
-    if (std::any_of(list.begin(), list.end(), is_needed)) result.push_back(setting);
-  }
-  return result;
 }
 
 std::vector<std::string> split_list(std::string_view list) {

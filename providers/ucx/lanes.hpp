@@ -40,15 +40,6 @@ struct Lanes {
 // and exclusion ("^tcp") are understood. Empty when nothing is left.
 [[nodiscard]] std::string restricted(const Lanes& lanes, std::string_view user_list);
 
-// Settings of UCX's that the transports need; the user's own UCX_ variable of the same meaning wins.
-struct Setting {
-  const char* transport;  // only with this one among the lanes
-  const char* key;        // as ucp_config_modify takes it
-  const char* value;
-  const char* variable;  // the user's
-};
-[[nodiscard]] std::vector<Setting> settings_for(std::string_view transports);
-
 [[nodiscard]] std::vector<std::string> split_list(std::string_view list);
 [[nodiscard]] std::string join_list(const std::vector<std::string>& items, std::string_view separator);
 

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "settings.hpp"
 #include "transports.hpp"
 #include "weft/status.hpp"
 
@@ -61,7 +62,8 @@ std::string useful_interfaces(const std::vector<Transport>& found) {
   return join_list(useful, ",");
 }
 
-ConfigHandle configure(const std::string& transports, std::string_view device) {
+ConfigHandle configure(const std::string& transports, std::string_view device,
+                       std::chrono::milliseconds peer_timeout) {
   ucp_config_t* read = nullptr;
   if (const ucs_status_t code = ucp_config_read(nullptr, nullptr, &read); code != UCS_OK)
     refuse("ucp_config_read", code);
@@ -72,8 +74,8 @@ ConfigHandle configure(const std::string& transports, std::string_view device) {
   };
   set("TLS", transports);
   if (!device.empty()) set("NET_DEVICES", std::string(device));
-  for (const Setting& setting : settings_for(transports))
-    if (environment(setting.variable).empty()) set(setting.key, setting.value);
+  for (const Setting& setting : settings_for(transports, peer_timeout))
+    set(setting.key.c_str(), setting.value);
   return config;
 }
 
@@ -86,7 +88,8 @@ void refuse(const char* call, ucs_status_t code) {
               std::string("UCX: ") + call + " failed: " + ucs_status_string(code));
 }
 
-Library open_library(provider::Host& host, const Lanes& lanes, std::string_view device) {
+Library open_library(provider::Host& host, const Lanes& lanes, std::string_view device,
+                     std::chrono::milliseconds peer_timeout) {
   keep_hooks_off(host);
   Library library;
   library.lanes = &lanes;
@@ -131,7 +134,7 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
   if (!device.empty() && library.transports == "tcp") library.devices = device;
 
   const SignalsBlocked blocked;
-  const ConfigHandle config = configure(library.transports, device);
+  const ConfigHandle config = configure(library.transports, device, peer_timeout);
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
   // Active messages only: put, get and atomics would be carried out at the target unchecked (MEM-4).

@@ -1,6 +1,7 @@
 // UCX opened with a list of lanes.
 #pragma once
 
+#include <chrono>
 #include <string>
 #include <string_view>
 
@@ -22,7 +23,9 @@ struct Library {
 // Throws Error: unavailable when no such transport is there or UCX_TLS forbids them; invalid_argument for a
 // variable that makes no sense. `device`: an interface for tcp, or one or a device for rc; empty:
 // UCX_NET_DEVICES, or any.
-[[nodiscard]] Library open_library(provider::Host& host, const Lanes& lanes, std::string_view device);
+[[nodiscard]] Library open_library(
+    provider::Host& host, const Lanes& lanes, std::string_view device,
+    std::chrono::milliseconds peer_timeout = provider::OpenRequest{}.peer_timeout);
 
 // The interface of this host that has this address (a sockaddr); empty when none has.
 [[nodiscard]] std::string interface_with(std::span<const std::byte> address);

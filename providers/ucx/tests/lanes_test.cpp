@@ -45,15 +45,6 @@ TEST(Lanes, TheUsersListIsRespected) {
   EXPECT_EQ(restricted(lanes_named(""), "^sm"), "tcp");
 }
 
-TEST(Lanes, SettingsAreThoseOfTheTransportsInUse) {
-  for (const Setting& setting : settings_for("tcp")) EXPECT_STREQ(setting.transport, "tcp");
-  EXPECT_FALSE(settings_for("tcp").empty());
-  ASSERT_EQ(settings_for("sysv").size(), 2U);
-  for (const Setting& setting : settings_for("sysv"))
-    EXPECT_TRUE(std::string_view(setting.key).starts_with("MM_")) << setting.key;
-  EXPECT_TRUE(settings_for("cma").empty());
-}
-
 TEST(Lanes, ListsSplitAndJoin) {
   EXPECT_EQ(split_list("a,,b"), (std::vector<std::string>{"a", "b"}));
   EXPECT_TRUE(split_list("").empty());
