@@ -89,7 +89,7 @@ void refuse(const char* call, ucs_status_t code) {
 }
 
 Library open_library(provider::Host& host, const Lanes& lanes, std::string_view device,
-                     std::chrono::milliseconds peer_timeout) {
+                     std::span<const std::byte> address, std::chrono::milliseconds peer_timeout) {
   keep_hooks_off(host);
   Library library;
   library.lanes = &lanes;
@@ -119,7 +119,7 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
            std::find(allowed_devices.begin(), allowed_devices.end(), one.device) != allowed_devices.end()))
         candidates.push_back(one);
     }
-    library.rdma = choose_device(candidates, device);
+    library.rdma = choose_device(candidates, device, address);
     library.devices = library.rdma.name;
     device = library.rdma.name;
   }

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -22,9 +24,10 @@ struct Library {
 
 // Throws Error: unavailable when no such transport is there or UCX_TLS forbids them; invalid_argument for a
 // variable that makes no sense. `device`: an interface for tcp, or one or a device for rc; empty:
-// UCX_NET_DEVICES, or any.
+// UCX_NET_DEVICES, or any. `address`: a sockaddr that the device of rc must have; empty: it may be any.
 [[nodiscard]] Library open_library(
     provider::Host& host, const Lanes& lanes, std::string_view device,
+    std::span<const std::byte> address = {},
     std::chrono::milliseconds peer_timeout = provider::OpenRequest{}.peer_timeout);
 
 // The interface of this host that has this address (a sockaddr); empty when none has.

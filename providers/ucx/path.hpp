@@ -25,12 +25,14 @@ struct Path {
   // until it did, and nobody waits for `ready`.
   std::uint64_t number = 0;
   bool awaited = false;
+  std::chrono::steady_clock::time_point missed_since{};  // somebody counts on it, and nobody came
+  std::uint32_t looks = 0;                               // since then
   ucp_ep_h endpoint = nullptr;
   std::vector<UcxEndpoint*> members;
   std::uint32_t under_way = 0;  // messages in UCX's hands
   bool unwoken = false;         // UCX wakes neither side from the other
   bool ready = false;           // the peer's worker has answered: from here on sleepers have peace (PRG-4)
-  // Without members although messages are under way: the peer's process is gone, or will take them soon.
+  // Without members since. When messages are under way, the peer's process is gone, or will take them soon.
   std::chrono::steady_clock::time_point deserted{};
   ucs_status_t broken = UCS_OK;
   bool dropped = false;  // because of that: nobody is on it any more

@@ -46,7 +46,7 @@ class UcxProvider final : public provider::Provider {
     const Lanes& lanes = lanes_named(request.beneath);
     std::string device(request.device);
     if (!request.address.empty()) device = interface_with(request.address);
-    Library library = open_library(host, lanes, device, request.peer_timeout);
+    Library library = open_library(host, lanes, device, request.address, request.peer_timeout);
     if (lanes.wire_up == WireUp::listener) rehearse(library);
     return std::make_unique<UcxContext>(host, request, std::move(library));
   }

@@ -42,8 +42,9 @@ std::vector<files::path> entries(const files::path& folder) {
   return found;
 }
 
-// IPv4 comes first; addresses that hold on one link only are left out, since rdma_cm would want their scope.
-sockaddr_in6 address_of(const std::vector<std::string>& interfaces) noexcept {
+// The one wanted, if the interfaces have it; without a wish IPv4 comes first. Addresses that hold on one link
+// only are left out, since rdma_cm would want their scope.
+sockaddr_in6 address_of(const std::vector<std::string>& interfaces, const sockaddr_in6& wanted) noexcept {
   sockaddr_in6 best{};
   ifaddrs* list = nullptr;
   if (getifaddrs(&list) != 0) return best;
@@ -55,6 +56,7 @@ sockaddr_in6 address_of(const std::vector<std::string>& interfaces) noexcept {
     const sockaddr_in6 address = mapped({reinterpret_cast<const std::byte*>(one->ifa_addr),
                                          old ? sizeof(sockaddr_in) : sizeof(sockaddr_in6)});
     if (address.sin6_family != AF_INET6 || IN6_IS_ADDR_LINKLOCAL(&address.sin6_addr)) continue;
+    if (wanted.sin6_family == AF_INET6 && !same_ip(address, wanted)) continue;
     if (best.sin6_family == AF_INET6 && !old) continue;
     best = address;
     if (old) break;
@@ -79,23 +81,31 @@ std::vector<std::string> interfaces_of(std::string_view device, const std::strin
   return names;
 }
 
-RdmaDevice choose_device(const std::vector<Transport>& found, std::string_view wish) {
+RdmaDevice choose_device(const std::vector<Transport>& found, std::string_view wish,
+                         std::span<const std::byte> address, const std::string& folder) {
+  const sockaddr_in6 at = mapped(address);
   std::string known;
   std::string without_address;
   for (const Transport& transport : found) {
     if (!transport.name.starts_with("rc_")) continue;
     RdmaDevice device;
     device.name = transport.device;
-    device.interfaces = interfaces_of(device.name);
+    device.interfaces = interfaces_of(device.name, folder);
     known += (known.empty() ? "" : ", ") + device.name;
     const bool wanted =
         wish.empty() || wish == device.name ||
         wish == std::string_view(device.name).substr(0, device.name.find(':')) ||
         std::find(device.interfaces.begin(), device.interfaces.end(), wish) != device.interfaces.end();
     if (!wanted) continue;
-    device.address = address_of(device.interfaces);
+    device.address = address_of(device.interfaces, at);
     if (device.address.sin6_family == AF_INET6) return device;
     without_address = device.name;
+  }
+  if (!without_address.empty() && at.sin6_family == AF_INET6) {
+    throw Error(Status::unavailable,
+                "RDMA device " + without_address + " cannot be met at " + ip_text(at) +
+                    " through rdma_cm: that must be an address of its network interface (`rdma link` names "
+                    "it) which holds beyond the link");
   }
   if (!without_address.empty()) {
     throw Error(Status::unavailable,

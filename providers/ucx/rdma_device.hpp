@@ -25,8 +25,11 @@ inline constexpr auto infiniband_folder = "/sys/class/infiniband";
                                                      const std::string& folder = infiniband_folder);
 
 // Of the devices of rc that UCX found the one wished for: by its own name, with or without the port, or that
-// of an interface on it; empty: the first that has an address. Throws Error: not_found, unavailable.
-[[nodiscard]] RdmaDevice choose_device(const std::vector<Transport>& found, std::string_view wish);
+// of an interface on it; empty: the first that has an address. It is met at `address`, a sockaddr, which must
+// be its own then; empty: at its first. Throws Error: not_found, unavailable.
+[[nodiscard]] RdmaDevice choose_device(const std::vector<Transport>& found, std::string_view wish,
+                                       std::span<const std::byte> address = {},
+                                       const std::string& folder = infiniband_folder);
 
 // IP address and port of any kind of sockaddr, as an IPv6 one; the family is unset when it is none.
 [[nodiscard]] sockaddr_in6 mapped(std::span<const std::byte> address) noexcept;

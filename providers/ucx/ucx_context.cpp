@@ -37,7 +37,8 @@ UcxContext::UcxContext(provider::Host& host, const provider::OpenRequest& reques
 }
 
 UcxContext::~UcxContext() {
-  if (getpid() != owner_) static_cast<void>(library_.context.release());  // UCX is the parent's (MEM-7)
+  // In a child UCX is the parent's (MEM-7).
+  if (kept_ || getpid() != owner_) static_cast<void>(library_.context.release());
 }
 
 std::unique_ptr<provider::CompletionQueue> UcxContext::create_completion_queue(

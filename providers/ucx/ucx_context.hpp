@@ -21,10 +21,13 @@ class UcxContext final : public engine::MessageContext {
       const provider::EndpointRequest& request) override;
 
   [[nodiscard]] const Library& library() const noexcept { return library_; }
+  // A worker of it cannot be ended, so it stays for the life of the process.
+  void keep_library() noexcept { kept_ = true; }
 
  private:
   Library library_;
   const pid_t owner_;
+  bool kept_ = false;
   Attributes attributes_;
 };
 

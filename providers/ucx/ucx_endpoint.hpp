@@ -19,6 +19,8 @@ class UcxEndpoint final : public engine::MessageEndpoint {
 
   // ---- for the queue, with the gate held
   void path_ready() noexcept { events().established(); }
+  // Up for the program, whatever UCX says.
+  [[nodiscard]] bool is_up() const noexcept { return moving(); }
   // The path this endpoint is on broke.
   void path_lost(ucs_status_t status) noexcept;
 

@@ -18,8 +18,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-constexpr unsigned message_id = 1;  // of our active messages; they are ours alone in this worker
-constexpr auto patience = 1s;       // with what nobody waits for
+constexpr unsigned message_id = 1;         // of our active messages; they are ours alone in this worker
+constexpr auto patience = 1s;              // with what nobody waits for
+constexpr std::size_t most_deserted = 64;  // paths kept for endpoints to come
 
 // Where a buffer under way notes its path: room that a fabric may use as it likes.
 void note_path(engine::SendBuffer& buffer, Path* path) noexcept {
@@ -76,8 +77,13 @@ UcxQueue::~UcxQueue() {
     return;
   }
   ending_ = true;
+  if (unclosable_) {
+    static_cast<void>(listener_.release());
+    context_.keep_library();
+  }
   listener_.reset();
   for (const auto& path : paths_) close_path(*path);
+  if (unclosable_) return;
   ucp_worker_destroy(worker_);
 }
 
@@ -167,13 +173,29 @@ void UcxQueue::on_ready(void* request, ucs_status_t status, void* data) noexcept
 
 void UcxQueue::leave_path(Path& path, UcxEndpoint& endpoint) noexcept {
   std::erase(path.members, &endpoint);
-  if (path.members.empty() && path.awaited && path.endpoint == nullptr && path.broken == UCS_OK) {
+  if (!path.members.empty() || path.broken != UCS_OK) return;
+  if (path.awaited && path.endpoint == nullptr && path.under_way == 0) {
     std::erase_if(paths_, [&path](const auto& one) { return one.get() == &path; });
     return;
   }
-  if (!path.members.empty() || path.under_way == 0 || path.broken != UCS_OK) return;
   path.deserted = std::chrono::steady_clock::now();
-  ++deserted_;
+  if (path.under_way != 0) ++deserted_;
+  bound_deserted_paths();
+}
+
+// Paths outlive their endpoints, and peers choose how many there are: each worker of theirs has its own. So
+// the one that nobody has used for longest ends.
+void UcxQueue::bound_deserted_paths() noexcept {
+  Path* oldest = nullptr;
+  std::size_t count = 0;
+  for (const auto& path : paths_) {
+    if (!path->members.empty() || path->broken != UCS_OK) continue;
+    ++count;
+    if (oldest == nullptr || path->deserted < oldest->deserted) oldest = path.get();
+  }
+  if (count <= most_deserted) return;
+  oldest->broken = UCS_ERR_CANCELED;
+  any_broken_ = true;
 }
 
 ucs_status_ptr_t UcxQueue::send(Path& path, engine::SendBuffer& buffer) noexcept {
@@ -250,6 +272,8 @@ bool UcxQueue::progress() noexcept {
   const bool any = ucp_worker_progress(worker_) != 0;
   if (number_ != 0 && listener_->has_visitors()) [[unlikely]]
     admit_visitors();
+  if (awaited_ != 0) [[unlikely]]
+    look_after_awaited();
   if (any_broken_) [[unlikely]]
     drop_broken_paths();
   if (deserted_ != 0) [[unlikely]]
@@ -295,7 +319,7 @@ void UcxQueue::close_path(Path& path) noexcept {
 void UcxQueue::drop_broken_paths() noexcept {
   any_broken_ = false;
   std::erase_if(paths_, [this](const auto& path) {
-    if (path->broken == UCS_OK) return false;
+    if (path->broken == UCS_OK || waits_on(*path)) return false;
     if (!std::exchange(path->dropped, true)) {
       while (!path->members.empty()) {
         UcxEndpoint* const member = path->members.back();

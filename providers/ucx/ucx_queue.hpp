@@ -59,11 +59,15 @@ class UcxQueue final : public engine::MessageQueue {
   [[nodiscard]] ucs_status_t make_endpoint(Path& path, ucp_ep_params_t& parameters) noexcept;
   void admit(Path& path, ucp_conn_request_h visitor) noexcept;
   void admit_visitors() noexcept;
+  void look_after_awaited() noexcept;
+  // The path waits for its peer once more, since who came was not the one.
+  [[nodiscard]] bool waits_on(Path& path) noexcept;
   [[nodiscard]] bool wires_up_unwoken() const noexcept;
   void await_peer(Path& path) noexcept;
   void close_path(Path& path) noexcept;
   void drop_broken_paths() noexcept;
   void drop_deserted_paths() noexcept;
+  void bound_deserted_paths() noexcept;
 
   UcxContext& context_;
   const pid_t owner_;           // in a forked child UCX is left alone
@@ -72,12 +76,14 @@ class UcxQueue final : public engine::MessageQueue {
   std::unique_ptr<Listener> listener_;
   std::vector<std::unique_ptr<Path>> paths_;
   std::uint32_t deserted_ = 0;      // paths with messages under way that nobody waits for
+  std::uint32_t awaited_ = 0;       // paths whose peer has not connected yet
   const bool tells_of_room_;        // UCX's descriptor, too
   std::uint32_t in_ucx_hands_ = 0;  // messages
   unsigned refusals_ = 0;           // to sleep since a message got room
   bool any_unwoken_ = false;
   bool any_broken_ = false;
   bool ending_ = false;
+  bool unclosable_ = false;  // UCX would wait for ever
 };
 
 }  // namespace weft::ucx

@@ -9,6 +9,15 @@
 
 namespace weft::ucx {
 
+namespace {
+
+// For one who says that the connection stands, and has not connected. That is long for those who did; looks
+// count too, since this process may have been stopped meanwhile.
+constexpr auto patience = std::chrono::seconds(10);
+constexpr std::uint32_t least_looks = 500;
+
+}  // namespace
+
 // What two workers share is named by the other's number and by who connects: two programs that connect to
 // each other have two paths, and a worker that connects to itself has both ends of one.
 Path& UcxQueue::join_listener(const MeetingPlace& place, const sockaddr_in6& address, bool connects,
@@ -44,7 +53,10 @@ Path& UcxQueue::make_listener_path(const MeetingPlace& place, const sockaddr_in6
   Path& made = *paths_.back();
   if (connects) {
     await_peer(made);
-  } else if (const ucp_conn_request_h visitor = listener_->take(place.number); visitor != nullptr) {
+    return made;
+  }
+  ++awaited_;
+  if (const ucp_conn_request_h visitor = listener_->take(place.number); visitor != nullptr) {
     admit(made, visitor);
   }
   return made;
@@ -55,9 +67,10 @@ void UcxQueue::admit(Path& path, ucp_conn_request_h visitor) noexcept {
   parameters.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   parameters.conn_request = visitor;
   if (const ucs_status_t code = make_endpoint(path, parameters); code != UCS_OK) {
+    // 1.13 may have kept the event of a request that makes no sense, and librdmacm would wait for it when the
+    // listener ends; which of its errors are such ones it does not tell.
+    unclosable_ = true;
     path.endpoint = nullptr;
-    path.broken = code;
-    any_broken_ = true;
     return;
   }
   await_peer(path);
@@ -76,6 +89,35 @@ void UcxQueue::admit_visitors() noexcept {
     // Its worker connects once more because the first connection is lost to it.
     listener_->keep(visitor, path->number);
     path->broken = UCS_ERR_CONNECTION_RESET;
+    any_broken_ = true;
+  }
+}
+
+// An attempt that its worker gave up may have left a visitor, whom the next attempt meets first. Once the
+// path was up its end is that of all on it.
+bool UcxQueue::waits_on(Path& path) noexcept {
+  if (!path.awaited || path.ready || path.members.empty() || path.dropped || path.broken == UCS_ERR_TIMED_OUT)
+    return false;
+  close_path(path);
+  path.endpoint = nullptr;
+  path.broken = UCS_OK;
+  if (const ucp_conn_request_h visitor = listener_->take(path.number); visitor != nullptr)
+    admit(path, visitor);
+  return true;
+}
+
+void UcxQueue::look_after_awaited() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  awaited_ = 0;
+  for (const auto& path : paths_) {
+    if (!path->awaited || path->ready || path->broken != UCS_OK) continue;
+    ++awaited_;
+    const bool is_missed = std::any_of(path->members.begin(), path->members.end(),
+                                       [](const UcxEndpoint* member) { return member->is_up(); });
+    if (!is_missed || path->looks == 0) path->missed_since = now;
+    path->looks = is_missed ? path->looks + 1 : 0;
+    if (path->looks < least_looks || now - path->missed_since < patience) continue;
+    path->broken = UCS_ERR_TIMED_OUT;
     any_broken_ = true;
   }
 }

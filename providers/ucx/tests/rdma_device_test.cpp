@@ -81,6 +81,26 @@ TEST(RdmaDevice, OneThatIsNotThereIsNamedWithThoseThatAre) {
   }
 }
 
+TEST(RdmaDevice, IsMetAtTheAddressWishedForOrNotAtAll) {
+  const Folder folder;
+  folder.write("none0/ports/1/gid_attrs/ndevs/0", "lo");
+  const std::vector<Transport> found{{"rc_verbs", "none0:1"}};
+  const auto chosen_at = [&](const sockaddr_in& address) {
+    return choose_device(found, "lo", {reinterpret_cast<const std::byte*>(&address), sizeof address},
+                         folder.path());
+  };
+  EXPECT_EQ(ip_text(choose_device(found, "", {}, folder.path()).address), "127.0.0.1");
+  EXPECT_EQ(ip_text(chosen_at(old_address(0x7f000001)).address), "127.0.0.1");
+  try {
+    static_cast<void>(chosen_at(old_address(0xc0000207)));
+    FAIL() << "is met at an address that it does not have";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), Status::unavailable);
+    for (const auto* word : {"none0:1", "192.0.2.7"})
+      EXPECT_NE(std::string(error.what()).find(word), std::string::npos) << error.what();
+  }
+}
+
 TEST(RdmaDevice, AddressesOfBothFamiliesAreAlike) {
   const sockaddr_in6 mapped_one = mapped_of(old_address(0x0a4d0001));
   EXPECT_EQ(ip_text(mapped_one), "10.77.0.1");
