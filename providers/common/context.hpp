@@ -24,6 +24,7 @@ struct EngineOptions {
   std::uint32_t copy_below = 1024;  // payload up to this length is copied into the frame buffer
   std::uint32_t offer_from =
       0;  // from this length on payload is offered to a peer that can fetch it; 0: never
+  std::uint32_t fetches_at_once = 1;  // of one endpoint; at most Offers::most_fetches
 };
 
 class Context : public provider::Context, public provider::StrictSwitches {

@@ -178,8 +178,7 @@ void Endpoint::path_broken(std::int32_t native_code, std::string_view text) noex
 // The peer said how many messages it sent, but the path is gone and fewer came: nothing more to wait for.
 void Endpoint::end_if_unreachable() noexcept {
   if (!pending_end_ || moving() || state_ == State::ended) return;
-  const bool torn = arriving_ == Transfer::Kind::message || arriving_ == Transfer::Kind::stored_message;
-  if (may_come_.messages_arrived - (torn ? 1 : 0) < pending_end_->messages) end_now(*pending_end_);
+  if (may_come_.messages_arrived - torn_messages() < pending_end_->messages) end_now(*pending_end_);
 }
 
 void Endpoint::drain() noexcept {
@@ -273,6 +272,7 @@ void Endpoint::drop_records() noexcept {
 bool Endpoint::remote_operation_uses(std::uint64_t token) const noexcept {
   if (!moving()) return false;
   if (arriving_ != Transfer::Kind::none && operation_.sink.uses(token)) return true;
+  if (offers_ != nullptr && (fetches_into(token) || offers_->answers_from(token))) return true;
   for (std::uint32_t at = answers_head_; at != answers_tail_; ++at) {
     if (answers_[at & (answers_.size() - 1)].piece.region == token) return true;
   }

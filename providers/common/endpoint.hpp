@@ -4,7 +4,8 @@
 //
 // Split over files by what happens: endpoint.cpp (life), endpoint_post.cpp (taking requests),
 // endpoint_output.cpp (framing and sending), endpoint_strict.cpp (what provider::StrictSwitches changes of
-// that), endpoint_input.cpp (parsing), endpoint_match.cpp (messages meet receives).
+// that), endpoint_input.cpp (parsing), endpoint_match.cpp (messages meet receives), endpoint_offer.cpp and
+// endpoint_fetch.cpp (payload that its receiver fetches).
 #pragma once
 
 #include <sys/uio.h>
@@ -137,16 +138,28 @@ class alignas(64) Endpoint : public provider::Endpoint {
   // ---- for a transport that can fetch payload, with the gate held (EngineOptions::offer_from is not 0)
   // Tells the peer that it may offer.
   void announce_pulls() { add_control(wire::Type::pulls, 0); }
-  [[nodiscard]] bool pulling() const noexcept { return pulling_; }
+  // Whether this is being fetched and not complete yet. Fetches are numbered since the start; so many are under
+  // way at most as EngineOptions::fetches_at_once says, their numbers one after the other.
+  [[nodiscard]] bool pulling(std::uint64_t number) const noexcept {
+    return pulling_ && number - offers_->fetched < offers_->begun - offers_->fetched &&
+           offers_->fetch(number).transfer.left != 0;
+  }
+  [[nodiscard]] std::uint64_t first_pull() const noexcept { return offers_->fetched; }
+  [[nodiscard]] std::uint64_t pulls_end() const noexcept { return offers_->begun; }
   // What is being fetched, how much of it is there, and where at most `most` more bytes belong.
-  [[nodiscard]] std::span<const std::byte> pull_token() const noexcept { return offers_->token(); }
-  [[nodiscard]] std::uint64_t pull_offset() const noexcept { return operation_.total - operation_.left; }
-  [[nodiscard]] std::uint64_t pull_total() const noexcept { return operation_.total; }
-  [[nodiscard]] Piece pull_place(std::uint64_t most) noexcept {
-    return operation_.sink.next(std::min(most, operation_.left));
+  [[nodiscard]] std::span<const std::byte> pull_token(std::uint64_t number) const noexcept {
+    return offers_->fetch(number).token();
+  }
+  [[nodiscard]] std::uint64_t pull_offset(std::uint64_t number) const noexcept {
+    const Transfer& transfer = offers_->fetch(number).transfer;
+    return transfer.total - transfer.left;
+  }
+  [[nodiscard]] Piece pull_place(std::uint64_t number, std::uint64_t most) noexcept {
+    Transfer& transfer = offers_->fetch(number).transfer;
+    return transfer.sink.next(std::min(most, transfer.left));
   }
   // So many bytes were put there. As after arrived(), the transport calls settle().
-  void pulled(std::uint64_t length) noexcept;
+  void pulled(std::uint64_t number, std::uint64_t length) noexcept;
 
   // What the peer sent cannot be, below the engine's own frames (SEC-1).
   void peer_misbehaved(std::string_view text) noexcept { fail(Status::protocol, 0, 0, text); }
@@ -174,7 +187,9 @@ class alignas(64) Endpoint : public provider::Endpoint {
   // void.
   virtual void withdraw_offers() noexcept {}
   // There is something to fetch: pull_token() and so on.
-  virtual void begin_pull() noexcept {}
+  virtual void begin_pull(std::uint64_t /*number*/) noexcept {}
+  // Payload that could have been offered travels in the stream, in either direction.
+  virtual void large_payload_passes() noexcept {}
   // From here on nothing writes to what pull_place() gave.
   virtual void stop_pull() noexcept {}
 
@@ -247,6 +262,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   void stash_unframed(std::uint64_t from) noexcept;
 
   // endpoint_output.cpp
+  bool push_control() noexcept;
   bool flush_kept() noexcept;
   void frame_control(Outgoing& out) noexcept;
   void frame_update(Outgoing& out) noexcept;
@@ -270,7 +286,12 @@ class alignas(64) Endpoint : public provider::Endpoint {
   static void frame_payload(Outgoing& out, const SendRecord& record, std::uint64_t offset,
                             std::uint32_t length, bool copied) noexcept;
   [[nodiscard]] bool may_offer(const SendRecord& record) const noexcept;
+  [[nodiscard]] bool may_be_offered(const Answer& answer) const noexcept;
+  [[nodiscard]] bool needs_stream(const Answer& answer) const noexcept;
+  void put_offer(Outgoing& out, std::span<const std::byte> token, std::uint64_t length,
+                 std::uint64_t region) noexcept;
   void frame_offer(Outgoing& out, SendRecord& record, std::span<const std::byte> token) noexcept;
+  bool frame_answer_offer(Outgoing& out, Answer& answer) noexcept;
   void retire() noexcept;
   void complete_send(SendRecord& record, Status status, std::int32_t native_code) noexcept;
   // An update should leave by itself.
@@ -329,19 +350,31 @@ class alignas(64) Endpoint : public provider::Endpoint {
   bool refuse_access(std::string_view what) noexcept;
 
   // endpoint_offer.cpp
-  bool begin_offer(const wire::Header& header) noexcept;
   bool on_taken(const wire::Header& header) noexcept;
+  // The peer need not keep more of the stream behind what it fetches.
+  [[nodiscard]] bool stream_is_held(std::uint64_t most) const noexcept {
+    return offers_open_ && offers_->behind_oldest(stream_framed_) >= most;
+  }
+
+  // endpoint_fetch.cpp
+  bool begin_offer(const wire::Header& header) noexcept;
+  bool begin_fetch() noexcept;
+  bool finish_fetch() noexcept;
   bool keep_waiting(const std::byte* bytes, std::size_t length) noexcept;
   void take_waiting() noexcept;
+  void look_ahead() noexcept;
+  [[nodiscard]] std::size_t size_ahead(std::span<const std::byte> bytes) const noexcept;
+  [[nodiscard]] bool comes_ahead(const wire::Header& header, const std::byte* extension) const noexcept;
+  // Receives, and open reads, that what is being fetched belongs to.
+  [[nodiscard]] std::uint32_t receives_ahead() const noexcept;
+  [[nodiscard]] std::uint32_t answers_ahead() const noexcept;
+  [[nodiscard]] bool fetches_into(std::uint64_t region) const noexcept;
+  [[nodiscard]] std::uint32_t torn_messages() const noexcept;
   void stop_pulling() noexcept;
-  // The peer need not keep more of the stream behind what it fetches.
-  [[nodiscard]] bool stream_is_held() const noexcept {
-    return offers_open_ && offers_->behind_oldest(stream_framed_) >= Offers::most_behind;
-  }
 
   // endpoint_match.cpp
   [[nodiscard]] bool receive_ready() noexcept;
-  bool begin_message(std::uint64_t total, bool charged) noexcept;
+  bool begin_message(std::uint64_t total, bool charged, std::uint32_t ahead = 0) noexcept;
   bool store_message(std::uint64_t stored) noexcept;
   bool match_stored() noexcept;
   void complete_receive(std::uint64_t bytes, bool has_immediate, std::uint32_t immediate) noexcept;

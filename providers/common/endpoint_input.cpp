@@ -113,6 +113,7 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   if (header.length > context_.options().frame_payload)
     return break_protocol("the peer sent a frame that is too long");
   open_ = nullptr;
+  if (offers_ != nullptr && type != wire::Type::offer) offers_->offered_to = nullptr;
   large_payloads_ = header.length >= large_payload || (large_payloads_ && header.length == 0);
   switch (type) {
     case wire::Type::whole_send:
@@ -183,6 +184,10 @@ bool Endpoint::expect_payload(Transfer& transfer, std::uint32_t length, bool may
   if (length > transfer.left || (length < transfer.left && length != most && !offer_follows)) {
     return break_protocol("the peer sent a piece of the wrong length");
   }
+  if (offers_ != nullptr) {
+    if (offer_follows && transfer.left != 0) offers_->offered_to = &transfer;
+    if (length >= context_.options().offer_from) large_payload_passes();
+  }
   open_ = &transfer;
   frame_left_ = length;
   return true;
@@ -200,7 +205,8 @@ bool Endpoint::begin_send(const wire::Header& header, const wire::SendExtension&
   operation_.acknowledge = (header.flags & wire::acknowledge) != 0;
   arriving_ = Transfer::Kind::message;
   if (operation_.acknowledge) may_come_.tell_now = true;
-  return begin_message(header.word, operation_.charged) && expect_payload(operation_, header.length, true);
+  return begin_message(header.word, operation_.charged, receives_ahead()) &&
+         expect_payload(operation_, header.length, true);
 }
 
 bool Endpoint::begin_write(const wire::Header& header, const wire::AccessExtension& extension) noexcept {
@@ -248,15 +254,16 @@ bool Endpoint::begin_read(const wire::Header& header, const wire::AccessExtensio
 }
 
 bool Endpoint::begin_read_data(const wire::Header& header) noexcept {
-  if (reads_head_ == reads_tail_) return break_protocol("the peer answered a read that was not sent");
-  SendRecord& record = sends_[reads_[reads_head_ & (reads_.size() - 1)]];
+  const std::uint32_t at = reads_head_ + answers_ahead();
+  if (at == reads_tail_) return break_protocol("the peer answered a read that was not sent");
+  SendRecord& record = sends_[reads_[at & (reads_.size() - 1)]];
   if (record.operation != Operation::read) return break_protocol("the peer answered an atomic with bytes");
   if (!answer_arriving_) {
     answer_arriving_ = true;
     answer_in_.total = answer_in_.left = record.length;
     answer_in_.sink.start(record.pieces());
   }
-  return expect_payload(answer_in_, header.length);
+  return expect_payload(answer_in_, header.length, true);
 }
 
 bool Endpoint::on_atomic(const wire::Header& header, const wire::AtomicExtension& extension) noexcept {
@@ -321,11 +328,7 @@ bool Endpoint::finish_frame() noexcept {
   open_ = nullptr;
   if (transfer.left != 0) return true;
   if (&transfer == &operation_) return finish_operation();
-  if (offers_ != nullptr && &transfer == &offers_->token_in) {
-    pulling_ = true;
-    begin_pull();
-    return true;
-  }
+  if (offers_ != nullptr && &transfer == &offers_->token_in) return begin_fetch();
   answer_arriving_ = false;
   take_answer(sends_[reads_[reads_head_ & (reads_.size() - 1)]]);
   return true;

@@ -16,12 +16,13 @@ bool Endpoint::receive_ready() noexcept {
   return true;
 }
 
-// A message of `total` bytes begins: straight into its receive, or into the window when it came early.
-bool Endpoint::begin_message(std::uint64_t total, bool charged) noexcept {
+// A message of `total` bytes begins: straight into its receive, which so many that are not complete yet have
+// theirs before, or into the window when it came early.
+bool Endpoint::begin_message(std::uint64_t total, bool charged, std::uint32_t ahead) noexcept {
   ++may_come_.messages_arrived;
   peer_announced_ = false;  // it came, granted or not
   if ((stored_ == nullptr || stored_->empty()) && receive_ready()) {
-    ReceiveRecord& record = receives_.front();
+    ReceiveRecord& record = receives_[receives_.head + ahead];
     if (total > record.capacity) return fail_truncated(total);
     if (charged) may_come_.returned += Unexpected::charge(total);
     operation_.sink.start(record.pieces());

@@ -39,8 +39,10 @@ namespace {
 void Endpoint::push_output() noexcept {
   while (moving()) {
     if (kept_ != nullptr && !flush_kept()) return;
-    if (stream_is_held()) [[unlikely]]
+    if (stream_is_held(Offers::most_behind)) [[unlikely]] {
+      if (!push_control()) return;
       break;
+    }
     Outgoing& out = group_.outgoing();
     out.clear();
     frame_control(out);
@@ -59,6 +61,17 @@ void Endpoint::push_output() noexcept {
     if (framing_ == sends_.tail && answers_head_ == answers_tail_ && control_.empty()) break;
   }
   retire();
+}
+
+// While the stream is held. The peer's own may be held as well, until it hears `taken`. False: as send_framed.
+bool Endpoint::push_control() noexcept {
+  while (!control_.empty() && !stream_is_held(Offers::most_control_behind)) {
+    Outgoing& out = group_.outgoing();
+    out.clear();
+    frame_control(out);
+    if (!send_framed(out)) return false;
+  }
+  return true;
 }
 
 // Sends what an earlier transmission left. False: still no room.
@@ -139,10 +152,16 @@ void Endpoint::frame_answers(Outgoing& out) noexcept {
     }
     const EngineOptions& options = context_.options();
     if (out.total() >= options.frame_payload) return;
+    if (may_be_offered(answer)) {
+      if (!frame_answer_offer(out, answer)) return;
+      continue;
+    }
     const auto length =
         static_cast<std::uint32_t>(std::min<std::uint64_t>(answer.piece.length, options.frame_payload));
     const bool copied = length <= copy_below_;
     if (!copied && offers_open_) return;  // the peer would have to keep it
+    answer.in_stream = true;
+    if (offers_ != nullptr && length >= options.offer_from) large_payload_passes();
     if (!out.has_room(sizeof(wire::Header) + (copied ? length : 0), 1)) return;
     wire::store(out.copy_in(sizeof(wire::Header)),
                 wire::Header{static_cast<std::uint8_t>(wire::Type::read_data), 0, 0, length, 0});
@@ -280,6 +299,7 @@ bool Endpoint::send_framed(Outgoing& out) noexcept {
 
 void Endpoint::frame_records(Outgoing& out) noexcept {
   const EngineOptions& options = context_.options();
+  if (offers_ != nullptr) offers_->stalls_records = false;
   while (framing_ != sends_.tail && out.total() < options.frame_payload) {
     SendRecord& record = sends_[framing_];
     if (record.piece_count <= 1 && record.length <= copy_below_ && record.operation <= Operation::write)
@@ -296,7 +316,10 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
     const auto payload = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, options.frame_payload));
     const bool copied = payload <= copy_below_;
     const bool offers = starts && offers_ != nullptr && carries && may_offer(record);
-    if (offers_open_ && (offers ? offers_->is_full() : !copied)) return;
+    if (offers_open_ && (offers ? offers_->is_full() : !copied)) {
+      offers_->stalls_records = !offers;
+      return;
+    }
     if (!out.has_room(wire::max_header + (copied ? payload : 0), record.piece_count)) return;
     if (offers && !out.has_room(wire::max_header + sizeof(wire::Header) + wire::max_token)) return;
     if (starts) {
@@ -307,13 +330,17 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
           frame_offer(out, record, std::span(token).first(length));
           continue;
         }
-        if (offers_open_) return;
+        if (offers_open_) {
+          offers_->stalls_records = true;
+          return;
+        }
       }
       frame_start(out, record, payload);
     } else {
       wire::store(out.copy_in(sizeof(wire::Header)),
                   wire::Header{static_cast<std::uint8_t>(wire::Type::more), 0, 0, payload, 0});
     }
+    if (offers_ != nullptr && payload >= options.offer_from) large_payload_passes();
     if (payload != 0) frame_payload(out, record, framed_bytes_, payload, copied);
     framed_bytes_ += payload;
     if (!carries || framed_bytes_ == record.length) {

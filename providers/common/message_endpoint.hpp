@@ -2,6 +2,7 @@
 // is left to a transport: how the fabric reaches the peer (fabric_blob, connect_fabric) and submit().
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -54,14 +55,19 @@ class MessageEndpoint : public Endpoint {
 
   // ---- what a transport that can fetch payload from the peer's memory implements as well, beside offer(),
   // withdraw_offers() and stop_pull() (endpoint.hpp), all with the gate held
-  // Once up: the peer is told then that it may offer.
+  // Once up: the peer is told then that it may offer. Who can later calls may_be_offered() then.
   [[nodiscard]] virtual bool can_pull() const noexcept { return false; }
+  void may_be_offered() noexcept {
+    if (!moving()) return;
+    announce_pulls();
+    push_output();
+  }
   // Fetches `length` bytes, MessageOptions::pull_step at most, from `offset` in what the token offers; the
   // token is the peer's and hostile. done: they are there, and they were valid when they were read.
   // under_way: MessageQueue::pulled() or pull_failed() follows, unless stop_pull() comes first. broken:
   // native_code, below 0, tells why.
-  [[nodiscard]] virtual Submitted pull(std::span<const std::byte> /*token*/, std::uint64_t /*offset*/,
-                                       std::byte* /*to*/, std::uint64_t /*length*/,
+  [[nodiscard]] virtual Submitted pull(std::uint64_t /*number*/, std::span<const std::byte> /*token*/,
+                                       std::uint64_t /*offset*/, std::byte* /*to*/, std::uint64_t /*length*/,
                                        std::int32_t& /*native_code*/) noexcept {
     return Submitted::broken;
   }
@@ -101,7 +107,7 @@ class MessageEndpoint : public Endpoint {
   void output_waits(bool waits) noexcept final;
   void attach() noexcept final;
   void detach() noexcept final;
-  void begin_pull() noexcept final;
+  void begin_pull(std::uint64_t number) noexcept final;
 
   // For the queue, with the gate held.
   void take_message(const message::Header& header, const std::byte* payload, std::size_t length) noexcept;
@@ -116,9 +122,10 @@ class MessageEndpoint : public Endpoint {
   bool tell_asleep() noexcept;
   void fabric_failed(std::int32_t native_code, std::string_view text) noexcept;
 
-  // One step; true when there is more to do later.
-  bool pull_on() noexcept;
-  void pull_arrived() noexcept;
+  // The next step of each fetch that waits for one.
+  void pull_on() noexcept;
+  void pull_arrived(std::uint64_t number) noexcept;
+  void pull_soon() noexcept;
   void touch() noexcept;
 
   bool say_up() noexcept;
@@ -164,7 +171,10 @@ class MessageEndpoint : public Endpoint {
   bool unrung_ = false;   // by data to a peer that was taken for awake
   bool rung_ = false;     // and then the next message was
   std::uint32_t rung_at_ = 0;
-  std::uint64_t pulls_length_ = 0;  // of the step under way
+  // Of fetches, by number: bytes of the step under way, and whether the next is due.
+  std::array<std::uint64_t, Offers::most_fetches> pulls_length_{};
+  std::array<bool, Offers::most_fetches> pulls_due_{};
+  bool pulls_soon_ = false;  // in the queue's list
   std::uint32_t kept_count_ = 0;
   std::unique_ptr<Kept[]> kept_;  // ring, by sequence
 };

@@ -244,12 +244,14 @@ void MessageQueue::pull_on() noexcept {
   stepping_.swap(pulling_);
   for (MessageEndpoint*& place : stepping_) {
     MessageEndpoint* const endpoint = std::exchange(place, nullptr);
-    if (endpoint != nullptr && endpoint->pull_on()) pulling_.push_back(endpoint);
+    if (endpoint != nullptr) endpoint->pull_on();
   }
   stepping_.clear();
 }
 
-void MessageQueue::pulled(MessageEndpoint& endpoint) noexcept { endpoint.pull_arrived(); }
+void MessageQueue::pulled(MessageEndpoint& endpoint, std::uint64_t number) noexcept {
+  endpoint.pull_arrived(number);
+}
 
 void MessageQueue::pull_failed(MessageEndpoint& endpoint, std::int32_t native_code,
                                std::string_view text) noexcept {

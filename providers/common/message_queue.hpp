@@ -101,7 +101,7 @@ class MessageQueue : public HelpedQueue {
   // Ends the endpoint it belongs to, no other (ERR-2).
   void send_failed(SendBuffer& buffer, std::int32_t native_code, std::string_view text) noexcept;
   // What MessageEndpoint::pull() began.
-  void pulled(MessageEndpoint& endpoint) noexcept;
+  void pulled(MessageEndpoint& endpoint, std::uint64_t number) noexcept;
   void pull_failed(MessageEndpoint& endpoint, std::int32_t native_code, std::string_view text) noexcept;
   // True in a forked child: what the fabric needs in order to end must not happen there (MEM-7).
   [[nodiscard]] bool in_child() const noexcept { return in_child_; }

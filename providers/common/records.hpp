@@ -134,6 +134,20 @@ class Ring {
 // Where arriving payload goes: a run of pieces and how far it is filled.
 class Sink {
  public:
+  Sink() = default;
+  Sink(const Sink& other) noexcept { *this = other; }
+  // A place of its own is one in the copy.
+  Sink& operator=(const Sink& other) noexcept {
+    if (this == &other) return *this;
+    own_ = other.own_;
+    pieces_ = other.pieces_.first == &other.own_ ? Pieces{&own_, other.pieces_.count} : other.pieces_;
+    index_ = other.index_;
+    offset_ = other.offset_;
+    discard_ = other.discard_;
+    return *this;
+  }
+  ~Sink() = default;
+
   void start(Pieces pieces) noexcept {
     pieces_ = pieces;
     index_ = 0;

@@ -10,7 +10,7 @@ namespace weft::engine {
 
 // One operation or answer whose payload is arriving.
 struct Transfer {
-  enum class Kind : std::uint8_t { none, message, stored_message, write, notified_write };
+  enum class Kind : std::uint8_t { none, message, stored_message, write, notified_write, answer };
   Sink sink;
   std::uint64_t left = 0;  // payload bytes of the whole operation still to come
   std::uint64_t total = 0;
@@ -25,6 +25,7 @@ struct Answer {
   Piece piece;
   std::uint64_t value = 0;
   bool atomic = false;
+  bool in_stream = false;  // and not offered
 };
 
 struct Import {

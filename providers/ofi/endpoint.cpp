@@ -46,23 +46,21 @@ OfiEndpoint::~OfiEndpoint() {
   context_.give_pull_port();
 }
 
-// The first time it goes by messages, and the queue's helper makes what it takes for the next time.
+// The first large payload goes by messages, and the queue's helper makes what it takes for the next.
 std::size_t OfiEndpoint::offer(const engine::Piece& memory, std::span<std::byte> token) noexcept {
   if (memory_) return engine::CrossMemory::offer(memory, token);
-  if (pulls_ == Pulls::not_yet) want_pull_port();
+  large_payload_passes();
   return pull_port_ ? pull_port_->offer(memory, token) : 0;
 }
 
-engine::MessageEndpoint::Submitted OfiEndpoint::pull(std::span<const std::byte> token, std::uint64_t offset,
-                                                     std::byte* to, std::uint64_t length,
+engine::MessageEndpoint::Submitted OfiEndpoint::pull(std::uint64_t number, std::span<const std::byte> token,
+                                                     std::uint64_t offset, std::byte* to,
+                                                     std::uint64_t length,
                                                      std::int32_t& native_code) noexcept {
   if (memory_) return memory_->pull(token, offset, to, length, native_code);
-  if (pulls_ == Pulls::not_yet) want_pull_port();
-  if (pulls_ == Pulls::wanted) return Submitted::no_room;
-  native_code = -EMFILE;
+  native_code = -EPROTO;  // it offered before it was told that it may
   if (!pull_port_) return Submitted::broken;
   if (!pull_port_->reaches()) {
-    native_code = -EPROTO;
     const auto address = PullPort::address_in(token);
     const bool narrow = port_->speaks_ipv4_only();
     if (!address || address->is_any() || address->port == 0 || (narrow && !address->is_mapped()))
@@ -73,7 +71,7 @@ engine::MessageEndpoint::Submitted OfiEndpoint::pull(std::span<const std::byte> 
       return Submitted::broken;
     }
   }
-  return pull_port_->fetch(token, offset, to, length, native_code);
+  return pull_port_->fetch(number, token, offset, to, length, native_code);
 }
 
 void OfiEndpoint::want_pull_port() noexcept {
@@ -90,6 +88,7 @@ void OfiEndpoint::adopt(std::unique_ptr<PullPort> port) noexcept {
     queue_.watch(*port);
     pull_port_ = std::move(port);
     pulls_ = Pulls::ready;
+    may_be_offered();
   } catch (const std::exception&) {
     return;
   }

@@ -36,7 +36,7 @@ class OfiEndpoint final : public engine::MessageEndpoint, private PullEvents {
   }
   void disconnect_fabric() noexcept override;
   [[nodiscard]] bool can_pull() const noexcept override {
-    return pulls_ != Pulls::never || (memory_ && memory_->reaches());
+    return memory_ && memory_->reaches();  // a pull port tells when it is there
   }
   [[nodiscard]] std::size_t offer(const engine::Piece& memory, std::span<std::byte> token) noexcept override;
   void offers_taken(std::uint64_t count) noexcept override {
@@ -47,10 +47,14 @@ class OfiEndpoint final : public engine::MessageEndpoint, private PullEvents {
     stop_pull();
   }
   void stop_pull() noexcept override;
-  [[nodiscard]] Submitted pull(std::span<const std::byte> token, std::uint64_t offset, std::byte* to,
-                               std::uint64_t length, std::int32_t& native_code) noexcept override;
+  [[nodiscard]] Submitted pull(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
+                               std::byte* to, std::uint64_t length,
+                               std::int32_t& native_code) noexcept override;
+  void large_payload_passes() noexcept override {
+    if (pulls_ == Pulls::not_yet) want_pull_port();
+  }
   // PullEvents.
-  void on_fetched() noexcept override { queue_.pulled(*this); }
+  void on_fetched(std::uint64_t number) noexcept override { queue_.pulled(*this, number); }
   void on_fetch_failed(std::int32_t code) noexcept override;
   void want_pull_port() noexcept;
 

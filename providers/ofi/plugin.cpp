@@ -86,6 +86,8 @@ class OfiProvider final : public provider::Provider {
     engine::EngineOptions engine_options;
     engine_options.offer_from = number_of(host, offer_variable, device->fabric().offer_from, 0,
                                           device->fabric().offer_from == 0 ? 0 : ~0U);
+    // Where each waits for an answer of the peer's, the next is under way meanwhile.
+    if (device->fabric().fetch_size != 0) engine_options.fetches_at_once = engine::Offers::most_fetches;
     return std::make_unique<OfiContext>(host, request, std::move(device), engine_options, options);
   }
 

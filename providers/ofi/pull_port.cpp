@@ -39,9 +39,9 @@ void PullPort::close() noexcept {
   rdm_.close();
   peer_ = FI_ADDR_UNSPEC;
   taken_ = made_;
-  connects_ = false;
-  left_ = 0;
+  fetches_ = {};
   reads_ = 0;
+  stalled_ = false;
 }
 
 void PullPort::abandon() noexcept {
@@ -70,35 +70,45 @@ void PullPort::taken(std::uint64_t count) noexcept {
   while (taken_ != made_ && taken_ != count) offers_[taken_++ % most_offers].reset();
 }
 
-PullPort::Submitted PullPort::fetch(std::span<const std::byte> token, std::uint64_t offset, std::byte* to,
-                                    std::uint64_t length, std::int32_t& native_code) noexcept {
+PullPort::Submitted PullPort::fetch(std::uint64_t number, std::span<const std::byte> token,
+                                    std::uint64_t offset, std::byte* to, std::uint64_t length,
+                                    std::int32_t& native_code) noexcept {
   native_code = -EPROTO;
   if (token.size() != token_size || !is_open() || !reaches()) return Submitted::broken;
   const auto place = engine::wire::load<Token>(token.data());
-  to_ = to;
-  key_ = place.key;
-  from_ = place.address + offset;
-  left_ = length;
-  const std::int32_t code = read_on();
-  connects_ = reads_ == 0;
-  if (reads_ != 0) return Submitted::under_way;
-  left_ = 0;
-  if (code == -FI_EAGAIN || code == -FI_ENOMEM || code == -FI_ENOBUFS) return Submitted::no_room;
-  native_code = code;
-  return Submitted::broken;
+  Fetch& fetch = fetches_[number % most_fetches];
+  fetch = {number, to, place.address + offset, place.key, length, 0};
+  newest_ = std::max(newest_, number);
+  native_code = read_on();
+  return native_code == 0 ? Submitted::under_way : Submitted::broken;
 }
 
+// The oldest first.
 std::int32_t PullPort::read_on() noexcept {
-  while (left_ != 0 && reads_ != all_reads) {
+  stalled_ = false;
+  for (std::uint64_t age = most_fetches; age-- != 0;) {
+    Fetch& fetch = fetches_[(newest_ - age) % most_fetches];
+    const std::int32_t code = read_on(fetch);
+    if (code == 0) continue;
+    stalled_ = code == -FI_EAGAIN || code == -FI_ENOMEM || code == -FI_ENOBUFS;
+    return stalled_ ? 0 : code;
+  }
+  return 0;
+}
+
+std::int32_t PullPort::read_on(Fetch& fetch) noexcept {
+  while (fetch.left != 0 && reads_ != all_reads) {
     const auto at = static_cast<std::size_t>(std::countr_one(reads_));
-    const std::uint64_t length = std::min<std::uint64_t>(left_, device_.fabric().fetch_size);
-    const ssize_t code =
-        fi_read(rdm_.endpoint.get(), to_, length, nullptr, peer_, from_, key_, &contexts_[at]);
+    const std::uint64_t length = std::min<std::uint64_t>(fetch.left, device_.fabric().fetch_size);
+    const ssize_t code = fi_read(rdm_.endpoint.get(), fetch.to, length, nullptr, peer_, fetch.from, fetch.key,
+                                 &contexts_[at]);
     if (code != 0) return static_cast<std::int32_t>(code);
     reads_ |= 1U << at;
-    to_ += length;
-    from_ += length;
-    left_ -= length;
+    reads_for_[at] = fetch.number;
+    ++fetch.reads;
+    fetch.to += length;
+    fetch.from += length;
+    fetch.left -= length;
   }
   return 0;
 }
@@ -107,26 +117,34 @@ void PullPort::read_done(const void* context) noexcept {
   const auto at = static_cast<std::size_t>(static_cast<const fi_context2*>(context) - contexts_.data());
   if (at >= most_reads || (reads_ & 1U << at) == 0) return;
   reads_ &= ~(1U << at);
-  const std::int32_t code = left_ != 0 ? read_on() : 0;
-  if (reads_ != 0) return;
-  if (left_ == 0) {
-    events_->on_fetched();
-  } else {
+  const std::uint64_t number = reads_for_[at];
+  Fetch& fetch = fetches_[number % most_fetches];
+  --fetch.reads;
+  if (const std::int32_t code = read_on(); code != 0) {
     failed(-code);
+  } else if (fetch.reads == 0 && fetch.left == 0) {
+    events_->on_fetched(number);
   }
 }
 
 void PullPort::failed(std::int32_t code) noexcept { events_->on_fetch_failed(code); }
 
+// True when something changed.
+bool PullPort::retry() noexcept {
+  const std::uint32_t before = reads_;
+  if (const std::int32_t code = read_on(); code != 0) failed(-code);
+  return reads_ != before;
+}
+
 bool PullPort::progress() noexcept {
   std::array<fi_cq_msg_entry, most_entries> entries;
   const ssize_t count = fi_cq_read(rdm_.completions.get(), entries.data(), entries.size());
   if (count == -FI_EAGAIN) [[likely]]
-    return false;
+    return stalled_ && retry();
   if (count == -FI_EAVAIL) {
     fi_cq_err_entry entry{};
     const bool read = fi_cq_readerr(rdm_.completions.get(), &entry, 0) >= 1;
-    if (read && reads_ != 0) failed(entry.err);
+    if (read && (reads_ != 0 || stalled_)) failed(entry.err);
     return true;
   }
   // What arrives may end the endpoint, and this port with it.

@@ -19,7 +19,7 @@ namespace weft::ofi {
 // What a pull port tells of.
 class PullEvents {
  public:
-  virtual void on_fetched() noexcept = 0;
+  virtual void on_fetched(std::uint64_t number) noexcept = 0;
   virtual void on_fetch_failed(std::int32_t code) noexcept = 0;
 
  protected:
@@ -54,13 +54,14 @@ class PullPort {
   [[nodiscard]] std::size_t offer(const engine::Piece& memory, std::span<std::byte> token) noexcept;
   void taken(std::uint64_t count) noexcept;
   // As MessageEndpoint::pull.
-  [[nodiscard]] Submitted fetch(std::span<const std::byte> token, std::uint64_t offset, std::byte* to,
-                                std::uint64_t length, std::int32_t& native_code) noexcept;
+  [[nodiscard]] Submitted fetch(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
+                                std::byte* to, std::uint64_t length, std::int32_t& native_code) noexcept;
 
   // It has work, or work of the peer's may come.
-  [[nodiscard]] bool is_busy() const noexcept { return made_ != taken_ || reads_ != 0 || connects_; }
+  [[nodiscard]] bool is_busy() const noexcept { return made_ != taken_ || reads_ != 0 || stalled_; }
   bool progress() noexcept;
-  [[nodiscard]] bool may_sleep() noexcept { return rdm_.may_sleep(device_); }
+  // No descriptor tells when there is room again.
+  [[nodiscard]] bool may_sleep() noexcept { return !stalled_ && rdm_.may_sleep(device_); }
 
  private:
   // Where the peer finds what is offered; this side's address follows.
@@ -69,14 +70,26 @@ class PullPort {
     std::uint64_t address;
   };
   static constexpr std::size_t token_size = sizeof(Token) + InternetAddress::size;
-  static constexpr std::size_t most_reads = 4;  // at once
+  // Beyond what is being read already.
+  struct Fetch {
+    std::uint64_t number = 0;
+    std::byte* to = nullptr;
+    std::uint64_t from = 0;
+    std::uint64_t key = 0;
+    std::uint64_t left = 0;
+    std::uint32_t reads = 0;  // under way
+  };
+  static constexpr std::size_t most_fetches = engine::Offers::most_fetches;
+  static constexpr std::size_t most_reads = 8;  // at once
   static constexpr std::uint32_t all_reads = (1U << most_reads) - 1;
   static constexpr std::size_t most_entries = 16;
   static constexpr std::size_t most_offers = engine::Offers::most_open;
 
   [[nodiscard]] bool is_open() const noexcept { return rdm_.endpoint != nullptr; }
-  // libfabric's answer when it took none, though there is something left.
+  // 0, or what broke the path.
   [[nodiscard]] std::int32_t read_on() noexcept;
+  [[nodiscard]] std::int32_t read_on(Fetch& fetch) noexcept;
+  bool retry() noexcept;
   void read_done(const void* context) noexcept;
   void failed(std::int32_t code) noexcept;
 
@@ -86,18 +99,16 @@ class PullPort {
   RdmEndpoint rdm_;
   std::vector<std::byte> own_address_;  // encoded
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
-  bool connects_ = false;  // the way to the peer is being made
   // Offers, by their number.
   std::array<Handle<fid_mr>, most_offers> offers_;
   std::uint64_t made_ = 0;
   std::uint64_t taken_ = 0;
-  // What is being fetched, beyond what is being read.
-  std::byte* to_ = nullptr;
-  std::uint64_t from_ = 0;
-  std::uint64_t key_ = 0;
-  std::uint64_t left_ = 0;
+  std::array<Fetch, most_fetches> fetches_{};  // by number
+  std::uint64_t newest_ = 0;
   std::array<fi_context2, most_reads> contexts_{};
-  std::uint32_t reads_ = 0;  // under way, a bit for each context
+  std::array<std::uint64_t, most_reads> reads_for_{};  // the fetch's number
+  std::uint32_t reads_ = 0;                            // under way, a bit for each context
+  bool stalled_ = false;                               // libfabric had no room for the next
 };
 
 }  // namespace weft::ofi

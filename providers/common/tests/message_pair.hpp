@@ -57,6 +57,7 @@ class FakeFabricQueue final : public MessageQueue {
   // A fetch under way.
   struct Fetch {
     FakeFabricEndpoint* endpoint;
+    std::uint64_t number;
     const std::byte* from;
     std::byte* to;
     std::uint64_t length;
@@ -171,8 +172,8 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   }
   void offers_taken(std::uint64_t count) noexcept override { taken = count; }
   void withdraw_offers() noexcept override { ++withdrawn; }
-  [[nodiscard]] Submitted pull(std::span<const std::byte> token, std::uint64_t offset, std::byte* to,
-                               std::uint64_t length, std::int32_t& native_code) noexcept override {
+  [[nodiscard]] Submitted pull(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
+                               std::byte* to, std::uint64_t length, std::int32_t& native_code) noexcept override {
     if (path_is_broken || token.size() != sizeof to) {
       native_code = -107;
       return Submitted::broken;
@@ -180,7 +181,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
     if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
     const std::byte* const from = wire::load<std::byte*>(token.data()) + offset;
     if (own_.chance(own_.weather().pulls_later)) {
-      own_.fetch_later({this, from, to, length});
+      own_.fetch_later({this, number, from, to, length});
       return Submitted::under_way;
     }
     std::memcpy(to, from, length);
@@ -242,7 +243,7 @@ inline bool FakeFabricQueue::end_fetches() {
   const Fetch fetch = fetches_.front();
   fetches_.erase(fetches_.begin());
   std::memcpy(fetch.to, fetch.from, fetch.length);
-  pulled(*fetch.endpoint);
+  pulled(*fetch.endpoint, fetch.number);
   return true;
 }
 
