@@ -138,8 +138,8 @@ class alignas(64) Endpoint : public provider::Endpoint {
   // ---- for a transport that can fetch payload, with the gate held (EngineOptions::offer_from is not 0)
   // Tells the peer that it may offer.
   void announce_pulls() { add_control(wire::Type::pulls, 0); }
-  // Whether this is being fetched and not complete yet. Fetches are numbered since the start; so many are under
-  // way at most as EngineOptions::fetches_at_once says, their numbers one after the other.
+  // Whether this is being fetched and not complete yet. Fetches are numbered since the start; so many are
+  // under way at most as EngineOptions::fetches_at_once says, their numbers one after the other.
   [[nodiscard]] bool pulling(std::uint64_t number) const noexcept {
     return pulling_ && number - offers_->fetched < offers_->begun - offers_->fetched &&
            offers_->fetch(number).transfer.left != 0;

@@ -63,7 +63,8 @@ void Endpoint::push_output() noexcept {
   retire();
 }
 
-// While the stream is held. The peer's own may be held as well, until it hears `taken`. False: as send_framed.
+// While the stream is held. The peer's own may be held as well, until it hears `taken`. False: as
+// send_framed.
 bool Endpoint::push_control() noexcept {
   while (!control_.empty() && !stream_is_held(Offers::most_control_behind)) {
     Outgoing& out = group_.outgoing();

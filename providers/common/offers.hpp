@@ -72,8 +72,8 @@ struct Offers {
   }
 
   // ---- what the peer offered: fetches from `fetched` to `begun` are under way, numbered since the start
-  Transfer token_in;                // while the token arrives
-  Transfer* offered_to = nullptr;   // what an offer may be for if it comes next
+  Transfer token_in;               // while the token arrives
+  Transfer* offered_to = nullptr;  // what an offer may be for if it comes next
   std::array<Fetch, most_fetches> fetches{};
   std::uint64_t fetched = 0;
   std::uint64_t begun = 0;

@@ -100,8 +100,8 @@ std::int32_t PullPort::read_on(Fetch& fetch) noexcept {
   while (fetch.left != 0 && reads_ != all_reads) {
     const auto at = static_cast<std::size_t>(std::countr_one(reads_));
     const std::uint64_t length = std::min<std::uint64_t>(fetch.left, device_.fabric().fetch_size);
-    const ssize_t code = fi_read(rdm_.endpoint.get(), fetch.to, length, nullptr, peer_, fetch.from, fetch.key,
-                                 &contexts_[at]);
+    const ssize_t code =
+        fi_read(rdm_.endpoint.get(), fetch.to, length, nullptr, peer_, fetch.from, fetch.key, &contexts_[at]);
     if (code != 0) return static_cast<std::int32_t>(code);
     reads_ |= 1U << at;
     reads_for_[at] = fetch.number;

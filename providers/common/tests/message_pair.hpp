@@ -26,6 +26,7 @@ struct FabricWeather {
   bool takes_small = false;        // small messages within the call, from wherever they lie
   bool pulls = false;              // the target can fetch payload
   double pulls_later = 0;          // share of fetches that end later
+  bool mixes_fetches = false;      // in any order
   bool mute_paths = false;         // it has one, which tells nothing of what these endpoints' peers send
   std::uint64_t seed = 1;
 };
@@ -111,6 +112,11 @@ class FakeFabricQueue final : public MessageQueue {
   }
   [[nodiscard]] std::size_t fetches_under_way() const { return fetches_.size(); }
   void fail_fetches(std::int32_t code);
+  // Of those under way, counted from the oldest; outside of the queue's own calls.
+  void end_one_fetch(std::size_t which, bool copies = true) {
+    const Entry entry(gate());
+    end_fetch(which, copies);
+  }
 
   std::deque<std::vector<std::byte>> inbox;
   bool gives_back = true;
@@ -141,6 +147,7 @@ class FakeFabricQueue final : public MessageQueue {
 
  private:
   bool end_fetches();
+  void end_fetch(std::size_t which, bool copies = true);
 
   const FabricWeather weather_;
   std::mt19937_64 random_;
@@ -158,13 +165,20 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   bool path_is_broken = false;
   bool cannot_offer = false;
   int fetched_at_once = 0;
+  int large_payloads = 0;
   int taken_small = 0;
   int stopped = 0;
   int withdrawn = 0;
   std::uint64_t taken = 0;
 
+  void can_pull_now() {
+    const HelperEntry entry(queue().gate());
+    may_be_offered();
+  }
+
  protected:
   [[nodiscard]] bool can_pull() const noexcept override { return own_.weather().pulls; }
+  void large_payload_passes() noexcept override { ++large_payloads; }
   [[nodiscard]] std::size_t offer(const Piece& memory, std::span<std::byte> token) noexcept override {
     if (cannot_offer) return 0;
     wire::store(token.data(), memory.address);
@@ -173,7 +187,8 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   void offers_taken(std::uint64_t count) noexcept override { taken = count; }
   void withdraw_offers() noexcept override { ++withdrawn; }
   [[nodiscard]] Submitted pull(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
-                               std::byte* to, std::uint64_t length, std::int32_t& native_code) noexcept override {
+                               std::byte* to, std::uint64_t length,
+                               std::int32_t& native_code) noexcept override {
     if (path_is_broken || token.size() != sizeof to) {
       native_code = -107;
       return Submitted::broken;
@@ -240,11 +255,18 @@ class FakeFabricEndpoint final : public MessageEndpoint {
 
 inline bool FakeFabricQueue::end_fetches() {
   if (!ends_fetches || fetches_.empty()) return false;
-  const Fetch fetch = fetches_.front();
-  fetches_.erase(fetches_.begin());
-  std::memcpy(fetch.to, fetch.from, fetch.length);
-  pulled(*fetch.endpoint, fetch.number);
+  const std::size_t which = weather_.mixes_fetches
+                                ? std::uniform_int_distribution<std::size_t>(0, fetches_.size() - 1)(random_)
+                                : 0;
+  end_fetch(which);
   return true;
+}
+
+inline void FakeFabricQueue::end_fetch(std::size_t which, bool copies) {
+  const Fetch fetch = fetches_[which];
+  fetches_.erase(fetches_.begin() + static_cast<std::ptrdiff_t>(which));
+  if (copies) std::memcpy(fetch.to, fetch.from, fetch.length);
+  pulled(*fetch.endpoint, fetch.number);
 }
 
 inline void FakeFabricQueue::fail_fetches(std::int32_t code) {

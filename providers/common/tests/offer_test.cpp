@@ -1,70 +1,10 @@
 // Payload that the target fetches itself: order, completions, and every way in which it can end early.
 #include <gtest/gtest.h>
 
-#include "message_pair.hpp"
+#include "offer_pair.hpp"
 
 namespace weft::engine::test {
 namespace {
-
-constexpr std::uint64_t large = 50'000;
-
-[[nodiscard]] MessageSide::Options pulling() {
-  MessageSide::Options options;
-  options.engine.offer_from = 4096;
-  options.messages.buffers.size = 8192;
-  options.weather.pulls = true;
-  return options;
-}
-// As above, and what is fetched stays under way until the test lets it end.
-[[nodiscard]] MessageSide::Options pulling_later() {
-  MessageSide::Options options = pulling();
-  options.weather.pulls_later = 1;
-  return options;
-}
-
-// b has receives, a's first operation is being fetched.
-void begin(MessagePair& pair, Operation operation = Operation::send) {
-  pair.go_up();
-  for (std::uint64_t i = 0; i < 40; ++i) ASSERT_EQ(pair.b.receive(i * 1000, large, i), Status::ok);
-  pair.settle();
-  pair.b.queue.ends_fetches = false;
-  pair.a.fill(0, large, 5);
-  ASSERT_EQ(pair.a.post(operation, 0, large, 10, 500'000), Status::ok);
-  pair.settle();
-  ASSERT_EQ(pair.b.queue.fetches_under_way(), 1U);
-}
-
-[[nodiscard]] provider::EndOrder lost() {
-  provider::EndOrder order;
-  order.cause = Status::peer_lost;
-  return order;
-}
-
-// Frames in place of a's next ones: its small message leads them to b.
-void say(MessagePair& pair, std::span<const std::byte> frames) {
-  pair.b.queue.inbox.clear();
-  ASSERT_EQ(pair.a.post(Operation::write, 0, 8, 99), Status::ok);
-  ASSERT_EQ(pair.b.queue.inbox.size(), 1U);
-  std::vector<std::byte>& message = pair.b.queue.inbox.front();
-  message.resize(sizeof(message::Header));
-  message.insert(message.end(), frames.begin(), frames.end());
-  pair.b.poll();
-}
-
-template <class... Parts>
-[[nodiscard]] std::vector<std::byte> frames(const Parts&... parts) {
-  std::vector<std::byte> bytes;
-  const auto add = [&](const auto& part) {
-    const auto raw = std::as_bytes(std::span(&part, 1));
-    bytes.insert(bytes.end(), raw.begin(), raw.end());
-  };
-  (add(parts), ...);
-  return bytes;
-}
-
-[[nodiscard]] wire::Header header(wire::Type type, std::uint32_t length, std::uint64_t word) {
-  return {static_cast<std::uint8_t>(type), 0, 0, length, word};
-}
 
 TEST(Offers, OPS_9_messages_writes_and_reads_of_any_size_over_any_weather) {
   for (int weather = 0; weather < 5; ++weather) {
@@ -75,6 +15,8 @@ TEST(Offers, OPS_9_messages_writes_and_reads_of_any_size_over_any_weather) {
     options.weather.refuses = weather >= 2 ? 0.3 : 0;
     options.weather.reach = weather >= 3 ? 5 : 1;
     options.weather.later = weather >= 3 ? 0.3 : 0;
+    options.weather.mixes_fetches = weather == 4;
+    options.engine.fetches_at_once = weather == 0 ? 1 : static_cast<std::uint32_t>(weather);
     options.weather.most_delivered = weather >= 3 ? 3 : 1000;
     MessagePair pair(options);
     pair.go_up();
