@@ -64,8 +64,8 @@ class MessageEndpoint : public Endpoint {
   }
   // Fetches `length` bytes, MessageOptions::pull_step at most, from `offset` in what the token offers; the
   // token is the peer's and hostile. done: they are there, and they were valid when they were read.
-  // under_way: MessageQueue::pulled() or pull_failed() follows, unless stop_pull() comes first. broken:
-  // native_code, below 0, tells why.
+  // under_way: MessageQueue::pulled() or pull_failed() follows, unless stop_pull() comes first. no_room: the
+  // step is tried again now and then, also while somebody sleeps. broken: native_code, below 0, tells why.
   [[nodiscard]] virtual Submitted pull(std::uint64_t /*number*/, std::span<const std::byte> /*token*/,
                                        std::uint64_t /*offset*/, std::byte* /*to*/, std::uint64_t /*length*/,
                                        std::int32_t& /*native_code*/) noexcept {
@@ -124,7 +124,7 @@ class MessageEndpoint : public Endpoint {
 
   // The next step of each fetch that waits for one.
   void pull_on() noexcept;
-  void pull_arrived(std::uint64_t number) noexcept;
+  void pull_arrived(std::uint64_t number, std::uint64_t length) noexcept;
   void pull_soon() noexcept;
   void touch() noexcept;
 
@@ -171,10 +171,9 @@ class MessageEndpoint : public Endpoint {
   bool unrung_ = false;   // by data to a peer that was taken for awake
   bool rung_ = false;     // and then the next message was
   std::uint32_t rung_at_ = 0;
-  // Of fetches, by number: bytes of the step under way, and whether the next is due.
-  std::array<std::uint64_t, Offers::most_fetches> pulls_length_{};
-  std::array<bool, Offers::most_fetches> pulls_due_{};
-  bool pulls_soon_ = false;  // in the queue's list
+  std::array<bool, Offers::most_fetches> pulls_due_{};  // the next step of fetches, by number
+  bool pulls_soon_ = false;                             // in the queue's list
+  bool pulls_refused_ = false;                          // and the fabric had no room for the last
   std::uint32_t kept_count_ = 0;
   std::unique_ptr<Kept[]> kept_;  // ring, by sequence
 };

@@ -10,6 +10,7 @@ namespace weft::engine {
 
 void MessageEndpoint::begin_pull(std::uint64_t number) noexcept {
   pulls_due_[number % Offers::most_fetches] = true;
+  pulls_refused_ = false;
   pull_soon();
 }
 
@@ -20,6 +21,7 @@ void MessageEndpoint::pull_soon() noexcept {
 // Steps that the fabric goes on with by itself begin together; of others there is one.
 void MessageEndpoint::pull_on() noexcept {
   pulls_soon_ = false;
+  pulls_refused_ = false;
   if (!moving()) return;
   const std::uint64_t end = pulls_end();
   for (std::uint64_t number = first_pull(); number != end; ++number) {
@@ -36,12 +38,12 @@ void MessageEndpoint::pull_on() noexcept {
       case Submitted::done:
       case Submitted::under_way:
         due = false;
-        pulls_length_[number % Offers::most_fetches] = place.length;
         if (how == Submitted::under_way) break;
-        pull_arrived(number);
+        pull_arrived(number, place.length);
         if (moving() && number + 1 < pulls_end()) pull_soon();
         return;
       case Submitted::no_room:
+        pulls_refused_ = true;
         pull_soon();
         return;
       case Submitted::broken:
@@ -51,10 +53,10 @@ void MessageEndpoint::pull_on() noexcept {
   }
 }
 
-void MessageEndpoint::pull_arrived(std::uint64_t number) noexcept {
+void MessageEndpoint::pull_arrived(std::uint64_t number, std::uint64_t length) noexcept {
   if (!moving() || !pulling(number)) return;
   touch();
-  pulled(number, pulls_length_[number % Offers::most_fetches]);
+  pulled(number, length);
   if (moving() && pulling(number)) begin_pull(number);
 }
 

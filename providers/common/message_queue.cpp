@@ -21,11 +21,18 @@ constexpr std::uint32_t polls_of_the_sleepless = 1000;
 // How often to look again before sleeping when something keeps coming.
 constexpr int most_looks = 4;
 
-void watch_input(int set, int descriptor) noexcept {
+// False: the system has no room for it. That it stands there already will do.
+[[nodiscard]] bool watch_input(int set, int descriptor) noexcept {
   epoll_event event{};
   event.events = EPOLLIN;
   event.data.ptr = nullptr;
-  epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event);
+  return epoll_ctl(set, EPOLL_CTL_ADD, descriptor, &event) == 0 || errno == EEXIST;
+}
+
+void watch_first(int set, int descriptor, const char* what) {
+  if (watch_input(set, descriptor)) return;
+  throw Error(Status::resource_limit,
+              std::string("cannot make a completion queue: ") + what + descriptor_error_text(errno));
 }
 
 }  // namespace
@@ -39,7 +46,12 @@ MessageQueue::MessageQueue(MessageContext& context, std::uint32_t capacity, prov
     throw Error(Status::resource_limit,
                 "cannot make a completion queue: no event descriptor: " + descriptor_error_text(errno));
   }
-  watch_input(epoll(), doorbell_);
+  try {
+    watch_first(epoll(), doorbell_, "its event descriptor cannot be watched: ");
+  } catch (...) {
+    ::close(doorbell_);
+    throw;
+  }
 }
 
 MessageQueue::~MessageQueue() {
@@ -48,25 +60,25 @@ MessageQueue::~MessageQueue() {
 }
 
 void MessageQueue::watch_fabric(int descriptor) {
-  epoll_event event{};
-  event.events = EPOLLIN;
-  if (epoll_ctl(epoll(), EPOLL_CTL_ADD, descriptor, &event) != 0) {
-    throw Error(Status::resource_limit,
-                "cannot make a completion queue: the fabric's descriptor cannot be watched: " +
-                    descriptor_error_text(errno));
-  }
+  watch_first(epoll(), descriptor, "the fabric's descriptor cannot be watched: ");
   fabric_descriptors_.push_back(descriptor);
-  for_drivers([descriptor](int set) { watch_input(set, descriptor); });
+  for_drivers([&](int set) { watch_for_sleepers(set, descriptor); });
   if (!watches_) set_watches(true);
+}
+
+// What cannot be watched is looked at often, until it can.
+void MessageQueue::watch_for_sleepers(int set, int descriptor) noexcept {
+  if (!watch_input(set, descriptor)) unwatched_ = true;
 }
 
 // Every set that a descriptor is in costs those who send to it: none is worth it while nobody sleeps.
 void MessageQueue::set_watches(bool watches) noexcept {
   watches_ = watches;
+  unwatched_ = false;
   for (const int descriptor : fabric_descriptors_) {
-    const auto change = [descriptor, watches](int set) {
+    const auto change = [&](int set) {
       if (watches) {
-        watch_input(set, descriptor);
+        watch_for_sleepers(set, descriptor);
       } else {
         epoll_ctl(set, EPOLL_CTL_DEL, descriptor, nullptr);
       }
@@ -74,6 +86,7 @@ void MessageQueue::set_watches(bool watches) noexcept {
     change(epoll());
     for_drivers(change);
   }
+  if (watches) for_drivers([this](int set) { watch_for_sleepers(set, doorbell_); });
 }
 
 void MessageQueue::polled_awake() noexcept {
@@ -92,8 +105,8 @@ void MessageQueue::forget_fabric(int descriptor) noexcept {
 // The descriptors themselves and not this queue's set: sets in sets have a limited depth, and the fabric's
 // descriptor may be a set of sets already.
 void MessageQueue::watch_in(int set) noexcept {
-  watch_input(set, doorbell_);
-  for (const int descriptor : fabric_descriptors_) watch_input(set, descriptor);
+  watch_for_sleepers(set, doorbell_);
+  for (const int descriptor : fabric_descriptors_) watch_for_sleepers(set, descriptor);
 }
 
 void MessageQueue::add(MessageEndpoint& endpoint) {
@@ -219,10 +232,8 @@ bool MessageQueue::move_on() noexcept {
   if (in_child_) [[unlikely]]
     return false;  // what is there is the parent's
   bool any = progress();
-  if (!pulling_.empty()) [[unlikely]] {
-    any = true;
-    pull_on();
-  }
+  if (!pulling_.empty()) [[unlikely]]
+    any = pull_on() || any;
   if (!touched_.empty()) settle_touched();
   if (!waiting_.empty()) [[unlikely]]
     retry_waiting();
@@ -232,25 +243,30 @@ bool MessageQueue::move_on() noexcept {
 }
 
 bool MessageQueue::needs_looks() const noexcept {
-  return !waiting_.empty() || !pulling_.empty() || untold_ || (linger_ && buffers_.owned() != 0);
+  return !waiting_.empty() || !pulling_.empty() || untold_ || unwatched_ ||
+         (linger_ && buffers_.owned() != 0);
 }
 
 void MessageQueue::pulls(MessageEndpoint& endpoint) noexcept {
   pulling_.push_back(&endpoint);
 }  // has room for all
 
-// A step for each; those that begin meanwhile have theirs in the next round.
-void MessageQueue::pull_on() noexcept {
+// A step for each; those that begin meanwhile have theirs in the next round. True when the fabric took any.
+bool MessageQueue::pull_on() noexcept {
+  bool any = false;
   stepping_.swap(pulling_);
   for (MessageEndpoint*& place : stepping_) {
     MessageEndpoint* const endpoint = std::exchange(place, nullptr);
-    if (endpoint != nullptr) endpoint->pull_on();
+    if (endpoint == nullptr) continue;
+    endpoint->pull_on();
+    any = any || !endpoint->pulls_refused_;
   }
   stepping_.clear();
+  return any;
 }
 
-void MessageQueue::pulled(MessageEndpoint& endpoint, std::uint64_t number) noexcept {
-  endpoint.pull_arrived(number);
+void MessageQueue::pulled(MessageEndpoint& endpoint, std::uint64_t number, std::uint64_t length) noexcept {
+  endpoint.pull_arrived(number, length);
 }
 
 void MessageQueue::pull_failed(MessageEndpoint& endpoint, std::int32_t native_code,
@@ -292,7 +308,7 @@ bool MessageQueue::prepare_sleep() noexcept {
   if (in_child_) return true;  // nobody sleeps on it there
   asleep_since_ = activity();
   awake_polls_ = 0;
-  if (!watches_ && !fabric_descriptors_.empty()) set_watches(true);
+  if ((!watches_ && !fabric_descriptors_.empty()) || unwatched_) set_watches(true);
   bool ready = false;
   for (int look = 0; look < most_looks && !ready; ++look) {
     // With a doorbell: told first, looked then, so that what came before the peers knew is found at once.
@@ -304,7 +320,8 @@ bool MessageQueue::prepare_sleep() noexcept {
   }
   // No descriptor tells when a fabric takes messages again, or when a peer comes up.
   untold_ = !awake_to_.empty() || !lingering_.empty();
-  ready = ready && pulling_.empty();
+  ready = ready && std::all_of(pulling_.begin(), pulling_.end(),
+                               [](const MessageEndpoint* endpoint) { return endpoint->pulls_refused_; });
   if (needs_looks() && !stuck()) {
     set_stuck(true);
     context_.request_service();

@@ -100,8 +100,8 @@ class MessageQueue : public HelpedQueue {
   void sent(SendBuffer& buffer) noexcept;
   // Ends the endpoint it belongs to, no other (ERR-2).
   void send_failed(SendBuffer& buffer, std::int32_t native_code, std::string_view text) noexcept;
-  // What MessageEndpoint::pull() began.
-  void pulled(MessageEndpoint& endpoint, std::uint64_t number) noexcept;
+  // What MessageEndpoint::pull() began: so much of it is there, and no more of it is under way.
+  void pulled(MessageEndpoint& endpoint, std::uint64_t number, std::uint64_t length) noexcept;
   void pull_failed(MessageEndpoint& endpoint, std::int32_t native_code, std::string_view text) noexcept;
   // True in a forked child: what the fabric needs in order to end must not happen there (MEM-7).
   [[nodiscard]] bool in_child() const noexcept { return in_child_; }
@@ -116,12 +116,13 @@ class MessageQueue : public HelpedQueue {
   void drove_beside_sleeper() noexcept final;
   [[nodiscard]] bool prepare_sleep() noexcept final;
   void watch_in(int epoll) noexcept final;
+  void watch_for_sleepers(int set, int descriptor) noexcept;
   void set_watches(bool watches) noexcept;
   void polled_awake() noexcept;
   bool move_on() noexcept;
   void settle_touched() noexcept;
   void retry_waiting() noexcept;
-  void pull_on() noexcept;
+  bool pull_on() noexcept;
   void tell_asleep() noexcept;
   [[nodiscard]] bool needs_looks() const noexcept;
   void hear_doorbell() noexcept;
@@ -138,7 +139,8 @@ class MessageQueue : public HelpedQueue {
   std::vector<MessageEndpoint*> awake_to_;   // whose peer takes this side for awake
   std::vector<MessageEndpoint*> lingering_;  // what they sent may linger
   std::vector<int> fabric_descriptors_;
-  bool watches_ = false;  // they are in the sets of those who sleep
+  bool watches_ = false;    // they are in the sets of those who sleep
+  bool unwatched_ = false;  // but for one that the system refused
   std::uint32_t awake_polls_ = 0;
   bool descriptors_follow_ = false;
   bool linger_ = false;

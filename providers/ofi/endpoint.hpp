@@ -54,7 +54,9 @@ class OfiEndpoint final : public engine::MessageEndpoint, private PullEvents {
     if (pulls_ == Pulls::not_yet) want_pull_port();
   }
   // PullEvents.
-  void on_fetched(std::uint64_t number) noexcept override { queue_.pulled(*this, number); }
+  void on_fetched(std::uint64_t number, std::uint64_t length) noexcept override {
+    queue_.pulled(*this, number, length);
+  }
   void on_fetch_failed(std::int32_t code) noexcept override;
   void want_pull_port() noexcept;
 

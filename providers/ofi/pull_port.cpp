@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <bit>
 #include <cerrno>
+#include <utility>
 
 #include "weft/status.hpp"
 
@@ -77,10 +78,13 @@ PullPort::Submitted PullPort::fetch(std::uint64_t number, std::span<const std::b
   if (token.size() != token_size || !is_open() || !reaches()) return Submitted::broken;
   const auto place = engine::wire::load<Token>(token.data());
   Fetch& fetch = fetches_[number % most_fetches];
-  fetch = {number, to, place.address + offset, place.key, length, 0};
+  fetch = {number, to, place.address + offset, place.key, length, 0, 0};
   newest_ = std::max(newest_, number);
   native_code = read_on();
-  return native_code == 0 ? Submitted::under_way : Submitted::broken;
+  if (native_code != 0) return Submitted::broken;
+  if (reads_ != 0) return Submitted::under_way;
+  fetch.left = 0;
+  return Submitted::no_room;
 }
 
 // The oldest first.
@@ -105,6 +109,7 @@ std::int32_t PullPort::read_on(Fetch& fetch) noexcept {
     if (code != 0) return static_cast<std::int32_t>(code);
     reads_ |= 1U << at;
     reads_for_[at] = fetch.number;
+    lengths_[at] = length;
     ++fetch.reads;
     fetch.to += length;
     fetch.from += length;
@@ -120,27 +125,33 @@ void PullPort::read_done(const void* context) noexcept {
   const std::uint64_t number = reads_for_[at];
   Fetch& fetch = fetches_[number % most_fetches];
   --fetch.reads;
+  fetch.done += lengths_[at];
   if (const std::int32_t code = read_on(); code != 0) {
     failed(-code);
+  } else if (reads_ == 0 && stalled_) {
+    hand_back();
   } else if (fetch.reads == 0 && fetch.left == 0) {
-    events_->on_fetched(number);
+    events_->on_fetched(number, std::exchange(fetch.done, 0));
+  }
+}
+
+// libfabric has no room and nothing under way whose end would tell of some: the rest is asked for again.
+void PullPort::hand_back() noexcept {
+  for (Fetch& fetch : fetches_) {
+    if (fetch.left == 0 && fetch.done == 0) continue;
+    fetch.left = 0;
+    events_->on_fetched(fetch.number, std::exchange(fetch.done, 0));
+    if (!is_open()) return;  // what arrived may have ended the endpoint
   }
 }
 
 void PullPort::failed(std::int32_t code) noexcept { events_->on_fetch_failed(code); }
 
-// True when something changed.
-bool PullPort::retry() noexcept {
-  const std::uint32_t before = reads_;
-  if (const std::int32_t code = read_on(); code != 0) failed(-code);
-  return reads_ != before;
-}
-
 bool PullPort::progress() noexcept {
   std::array<fi_cq_msg_entry, most_entries> entries;
   const ssize_t count = fi_cq_read(rdm_.completions.get(), entries.data(), entries.size());
   if (count == -FI_EAGAIN) [[likely]]
-    return stalled_ && retry();
+    return false;
   if (count == -FI_EAVAIL) {
     fi_cq_err_entry entry{};
     const bool read = fi_cq_readerr(rdm_.completions.get(), &entry, 0) >= 1;

@@ -19,7 +19,7 @@ namespace weft::ofi {
 // What a pull port tells of.
 class PullEvents {
  public:
-  virtual void on_fetched(std::uint64_t number) noexcept = 0;
+  virtual void on_fetched(std::uint64_t number, std::uint64_t length) noexcept = 0;
   virtual void on_fetch_failed(std::int32_t code) noexcept = 0;
 
  protected:
@@ -60,8 +60,7 @@ class PullPort {
   // It has work, or work of the peer's may come.
   [[nodiscard]] bool is_busy() const noexcept { return made_ != taken_ || reads_ != 0 || stalled_; }
   bool progress() noexcept;
-  // No descriptor tells when there is room again.
-  [[nodiscard]] bool may_sleep() noexcept { return !stalled_ && rdm_.may_sleep(device_); }
+  [[nodiscard]] bool may_sleep() noexcept { return rdm_.may_sleep(device_); }
 
  private:
   // Where the peer finds what is offered; this side's address follows.
@@ -77,6 +76,7 @@ class PullPort {
     std::uint64_t from = 0;
     std::uint64_t key = 0;
     std::uint64_t left = 0;
+    std::uint64_t done = 0;
     std::uint32_t reads = 0;  // under way
   };
   static constexpr std::size_t most_fetches = engine::Offers::most_fetches;
@@ -89,7 +89,7 @@ class PullPort {
   // 0, or what broke the path.
   [[nodiscard]] std::int32_t read_on() noexcept;
   [[nodiscard]] std::int32_t read_on(Fetch& fetch) noexcept;
-  bool retry() noexcept;
+  void hand_back() noexcept;
   void read_done(const void* context) noexcept;
   void failed(std::int32_t code) noexcept;
 
@@ -107,8 +107,9 @@ class PullPort {
   std::uint64_t newest_ = 0;
   std::array<fi_context2, most_reads> contexts_{};
   std::array<std::uint64_t, most_reads> reads_for_{};  // the fetch's number
-  std::uint32_t reads_ = 0;                            // under way, a bit for each context
-  bool stalled_ = false;                               // libfabric had no room for the next
+  std::array<std::uint64_t, most_reads> lengths_{};
+  std::uint32_t reads_ = 0;  // under way, a bit for each context
+  bool stalled_ = false;     // libfabric had no room for the next
 };
 
 }  // namespace weft::ofi

@@ -2,6 +2,7 @@
 // repeats, refuses and fails at will (by seed): the message family without any fabric.
 #pragma once
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -96,6 +97,12 @@ class FakeFabricQueue final : public MessageQueue {
     const std::uint64_t one = 1;
     ASSERT_EQ(::write(descriptor_, &one, sizeof one), static_cast<ssize_t>(sizeof one));
   }
+  // From here on no set takes the fabric's descriptor: it is one of a file.
+  void make_unwatchable() const {
+    const int file = ::open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+    ASSERT_GE(::dup3(file, descriptor_, O_CLOEXEC), 0);
+    ::close(file);
+  }
   void keep_for_later(SendBuffer& buffer) { later_.push_back(&buffer); }
   // Every buffer under way fails.
   void fail_all(std::int32_t code) {
@@ -164,6 +171,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
 
   bool path_is_broken = false;
   bool cannot_offer = false;
+  bool refuses_pulls = false;
   int fetched_at_once = 0;
   int large_payloads = 0;
   int taken_small = 0;
@@ -193,7 +201,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
       native_code = -107;
       return Submitted::broken;
     }
-    if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
+    if (refuses_pulls || own_.chance(own_.weather().refuses)) return Submitted::no_room;
     const std::byte* const from = wire::load<std::byte*>(token.data()) + offset;
     if (own_.chance(own_.weather().pulls_later)) {
       own_.fetch_later({this, number, from, to, length});
@@ -266,7 +274,7 @@ inline void FakeFabricQueue::end_fetch(std::size_t which, bool copies) {
   const Fetch fetch = fetches_[which];
   fetches_.erase(fetches_.begin() + static_cast<std::ptrdiff_t>(which));
   if (copies) std::memcpy(fetch.to, fetch.from, fetch.length);
-  pulled(*fetch.endpoint, fetch.number);
+  pulled(*fetch.endpoint, fetch.number, fetch.length);
 }
 
 inline void FakeFabricQueue::fail_fetches(std::int32_t code) {

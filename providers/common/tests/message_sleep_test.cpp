@@ -41,6 +41,57 @@ TEST(Messages, PRG_3_polls_beside_a_sleeper_leave_it_its_descriptor) {
   EXPECT_TRUE(readable(pair.b.queue.descriptor()));
 }
 
+// Looked at often instead, and watched again as soon as it can be.
+TEST(Messages, PRG_3_a_descriptor_that_the_system_refuses_to_watch_is_looked_at) {
+  MessagePair pair(MessageSide::Options{});
+  pair.go_up();
+  ASSERT_EQ(pair.b.receive(0, 64, 1), Status::ok);
+  pair.settle();
+  for (int i = 0; i < 5000; ++i) pair.b.poll();
+  pair.b.queue.make_unwatchable();
+  const int before = pair.b.context_events.requests;
+  ASSERT_TRUE(pair.b.queue.arm());
+  EXPECT_TRUE(pair.b.queue.stuck());
+  EXPECT_GT(pair.b.context_events.requests, before);
+  ASSERT_EQ(pair.a.post(Operation::send, 0, 64, 10), Status::ok);
+  EXPECT_FALSE(readable(pair.b.queue.descriptor()));
+  const int signals = pair.b.queue_events.signals;
+  ASSERT_TRUE(pair.b.queue.drive_for_absent());
+  EXPECT_EQ(pair.b.queue_events.signals, signals + 1);
+  pair.b.poll();
+  EXPECT_EQ(pair.b.seen.size(), 1U);
+}
+
+// While the way to the peer's memory is being made, say.
+TEST(Messages, PRG_3_whoever_fetches_may_sleep_while_the_fabric_has_no_room_for_it) {
+  for (const bool rings : {false, true}) {
+    MessageSide::Options options;
+    options.engine.offer_from = 4096;
+    options.weather.pulls = true;
+    options.weather.doorbell = rings;
+    options.weather.lingers = rings;
+    MessagePair pair(options);
+    pair.go_up();
+    ASSERT_EQ(pair.b.receive(0, 50'000, 1), Status::ok);
+    pair.settle();
+    pair.b.ends[0].endpoint->refuses_pulls = true;
+    ASSERT_EQ(pair.a.post(Operation::send, 0, 50'000, 10), Status::ok);
+    pair.settle();
+    bool asleep = false;
+    for (int i = 0; i < 5 && !asleep; ++i) asleep = pair.b.queue.arm();
+    ASSERT_TRUE(asleep);
+    EXPECT_TRUE(pair.b.queue.stuck());
+    const int signals = pair.b.queue_events.signals;
+    ASSERT_TRUE(pair.b.queue.drive_for_absent());
+    EXPECT_EQ(pair.b.queue_events.signals, signals) << "there is nothing yet";
+    pair.b.ends[0].endpoint->refuses_pulls = false;
+    for (int i = 0; i < 5; ++i) EXPECT_TRUE(pair.b.queue.drive_for_absent());
+    EXPECT_EQ(pair.b.queue_events.signals, signals + 1);
+    pair.b.poll();
+    EXPECT_EQ(pair.b.seen.size(), 1U);
+  }
+}
+
 [[nodiscard]] MessageSide::Options lingering() {
   MessageSide::Options options;
   options.weather.doorbell = options.weather.lingers = true;
