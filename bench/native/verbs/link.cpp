@@ -9,28 +9,17 @@
 #include <string>
 #include <system_error>
 
+#include "shape.hpp"
+
 namespace weft::native {
-namespace {
-
-constexpr std::uint64_t page_size = 4096;
-constexpr std::uint64_t cache_line = 64;
-// Above this a copy into the request costs more than it saves on most adapters.
-constexpr std::uint64_t inline_limit = 64;
-// Receives in store while the receiver is busy elsewhere; a sender that finds none waits 0.64 ms.
-constexpr std::uint32_t least_receive_depth = 512;
-
-std::uint64_t round_up(std::uint64_t value, std::uint64_t unit) { return (value + unit - 1) / unit * unit; }
-
-}  // namespace
-
-Link::Link(Device& device, Exchange& exchange, const Work& work)
+Link::Link(Device& device, Exchange& exchange, const Work& work, bool /*initiator*/)
     : exchange_(exchange),
       operation_(work.operation),
-      size_(work.operation == Operation::fetch_add ? 8 : work.size),
-      stride_(round_up(size_, cache_line)),
-      slot_count_(std::max<std::uint64_t>(1, page_size / stride_)),
-      half_size_(round_up(stride_ * slot_count_, page_size)),
-      receive_depth_(std::max(least_receive_depth, 2 * work.queue_depth())),
+      size_(size_of(work)),
+      stride_(stride_of(work)),
+      slot_count_(slots_of(work)),
+      half_size_(half_size_of(work)),
+      receive_depth_(receive_depth_of(work)),
       memory_(static_cast<std::uint8_t*>(std::aligned_alloc(page_size, 2 * half_size_))) {
   if (!memory_) throw std::bad_alloc();
   std::fill_n(memory_.get(), 2 * half_size_, std::uint8_t{0});
@@ -133,7 +122,7 @@ void Link::connect(const Device& device, Exchange& exchange) {
                   "cannot make the queue pair ready to send");
 }
 
-void Link::prepare(ibv_send_wr& request, ibv_sge& segment, std::uint64_t sequence) const {
+void Link::prepare(Request& request, Place& segment, std::uint64_t sequence) const {
   const std::uint64_t offset = slot_offset(sequence);
   segment = {reinterpret_cast<std::uint64_t>(memory_.get()) + offset, static_cast<std::uint32_t>(size_),
              region_->lkey};
@@ -164,9 +153,14 @@ void Link::prepare(ibv_send_wr& request, ibv_sge& segment, std::uint64_t sequenc
   }
 }
 
-void Link::post(ibv_send_wr* first) {
+void Link::join(std::span<Request> requests) {
+  for (std::size_t index = 0; index < requests.size(); ++index)
+    requests[index].next = index + 1 < requests.size() ? &requests[index + 1] : nullptr;
+}
+
+void Link::post(std::span<Request> chain) {
   ibv_send_wr* failed = nullptr;
-  if (const int error = ibv_post_send(queue_pair_.get(), first, &failed); error != 0) {
+  if (const int error = ibv_post_send(queue_pair_.get(), chain.data(), &failed); error != 0) {
     throw std::system_error(error, std::generic_category(), "ibv_post_send failed");
   }
 }

@@ -16,34 +16,45 @@ namespace weft::native {
 
 class Link {
  public:
-  // Connects directly: numbers and GIDs go over `exchange`, as perftest does it.
-  Link(Device& device, Exchange& exchange, const Work& work);
+  using Device = native::Device;
+  using Request = ibv_send_wr;
+  using Place = ibv_sge;
+
+  // Connects directly: numbers and GIDs go over `exchange`, as perftest does it. Both sides do the same.
+  Link(Device& device, Exchange& exchange, const Work& work, bool initiator);
 
   // Sent from, written from, read into.
   [[nodiscard]] std::span<std::uint8_t> source() { return {memory_.get(), half_size_}; }
   // Received to, written to by the peer, read by the peer.
   [[nodiscard]] std::span<std::uint8_t> target() { return {memory_.get() + half_size_, half_size_}; }
-  // Small operations take turns over the cache lines of one page, large ones use one place again and again,
-  // so that the memory behind them stays in the cache, as in perftest.
   [[nodiscard]] std::uint64_t slot_count() const { return slot_count_; }
   [[nodiscard]] std::uint64_t slot_offset(std::uint64_t sequence) const {
     return sequence % slot_count_ * stride_;
   }
-  // Fills in a request of `work.operation` for the slot of `sequence`, all but flags and chain.
-  void prepare(ibv_send_wr& request, ibv_sge& segment, std::uint64_t sequence) const;
-  // Flag for payloads that travel inside the request: no second fetch of the data, no buffer to wait for.
-  [[nodiscard]] unsigned int inline_flag() const { return inline_flag_; }
+  // Fills in a request of `work.operation` for the slot of `sequence`, all but number, signal and chain.
+  void prepare(Request& request, Place& segment, std::uint64_t sequence) const;
+  // Whether it asks for a completion, which then has its number.
+  void mark(Request& request, std::uint64_t number, bool signal) const {
+    request.wr_id = number;
+    request.send_flags = inline_flag_ | (signal ? static_cast<unsigned>(IBV_SEND_SIGNALED) : 0U);
+  }
+  // Makes a chain of them.
+  static void join(std::span<Request> requests);
 
-  // Posts `first` and what is chained to it in one call.
-  void post(ibv_send_wr* first);
+  // Posts all of a chain in one call.
+  void post(std::span<Request> chain);
   // Hands `count` receives to the queue pair in one call, at most `receive_chunk`.
   void post_receives(std::uint32_t count);
   [[nodiscard]] std::uint32_t receive_depth() const { return receive_depth_; }
 
-  // Polls; throws on an error completion. Returns how many entries of the result are filled.
-  [[nodiscard]] int poll_sends(std::span<ibv_wc> completions) { return poll(send_queue_.get(), completions); }
-  [[nodiscard]] int poll_receives(std::span<ibv_wc> completions) {
-    return poll(receive_queue_.get(), completions);
+  // Polls; throws on an error completion. Returns the number of the last request known to be done, or 0.
+  [[nodiscard]] std::uint64_t poll_sent() {
+    const int count = poll(send_queue_.get());
+    return count == 0 ? 0 : completions_[static_cast<std::size_t>(count) - 1].wr_id;
+  }
+  // Polls; returns how many messages have come.
+  [[nodiscard]] std::uint32_t poll_received() {
+    return static_cast<std::uint32_t>(poll(receive_queue_.get()));
   }
   // Spins until a receive has completed. A loop as tight as can be: where the two sides share a core's units,
   // each instruction spent here takes time from the other side (5 % of a send of 4 KiB under emulation).
@@ -67,9 +78,9 @@ class Link {
  private:
   static constexpr unsigned look_interval = 0xffff;
 
-  int poll(ibv_cq* queue, std::span<ibv_wc> completions) {
-    const int count = ibv_poll_cq(queue, static_cast<int>(completions.size()), completions.data());
-    if (count != 0) check(count, completions);
+  int poll(ibv_cq* queue) {
+    const int count = ibv_poll_cq(queue, static_cast<int>(completions_.size()), completions_.data());
+    if (count != 0) check(count, completions_);
     return count;
   }
   // Throws when polling failed or one of `count` completions is an error.
@@ -98,6 +109,7 @@ class Link {
   std::uint64_t slot_count_;
   std::uint64_t half_size_;
   std::uint32_t receive_depth_;
+  // For payloads that travel inside the request: no second fetch of the data, no buffer to wait for.
   unsigned int inline_flag_ = 0;
   std::uint64_t idle_count_ = 0;
   std::unique_ptr<std::uint8_t, Free> memory_;
@@ -108,6 +120,7 @@ class Link {
   Grant peer_{};
   std::array<ibv_recv_wr, receive_chunk> receive_requests_{};
   ibv_sge receive_segment_{};
+  std::array<ibv_wc, 16> completions_{};
 };
 
 }  // namespace weft::native

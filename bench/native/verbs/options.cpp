@@ -70,22 +70,29 @@ std::vector<Work> expand(const Lists& lists) {
 
 }  // namespace
 
-std::optional<Options> parse_options(int argument_count, char** arguments) {
+std::optional<Options> parse_options(const Program& program, int argument_count, char** arguments) {
   Options options;
   Lists lists;
   po::options_description description(
-      "The best plain code on verbs for the work that weft is measured by.\n"
-      "Without --listen or --connect both sides run here, each a process of its own.\n"
-      "Both sides must be given the same work.\n\nOptions");
+      std::string(program.purpose) +
+      (program.over_weft ? "\nBoth sides run here, each a process of its own.\n\nOptions"
+                         : "\nWithout --listen or --connect both sides run here, each a process of its own.\n"
+                           "Both sides must be given the same work.\n\nOptions"));
   const std::vector<std::string> all_operations{"send", "write", "read", "write_with_immediate", "fetch_add"};
   const std::vector<std::string> all_kinds{"latency", "rate", "bandwidth"};
   description.add_options()("help,h", "this text");
   description.add_options()("device,d", po::value(&options.device), "RDMA device (default: the first)");
   description.add_options()("gid-index,x", po::value(&options.gid_index),
                             "GID index (default: RoCE v2 with an IPv4 address)");
-  description.add_options()("listen", po::bool_switch(&options.listen), "be the target; print nothing");
-  description.add_options()("connect", po::value(&options.connect), "be the initiator towards this host");
-  description.add_options()("port,p", po::value(&options.port)->default_value(18520), "port of the exchange");
+  if (program.over_weft) {
+    description.add_options()("threads", po::value(&options.threads)->default_value("safe"),
+                              "thread mode: safe or single");
+  } else {
+    description.add_options()("listen", po::bool_switch(&options.listen), "be the target; print nothing");
+    description.add_options()("connect", po::value(&options.connect), "be the initiator towards this host");
+    description.add_options()("port,p", po::value(&options.port)->default_value(18520),
+                              "port of the exchange");
+  }
   description.add_options()("runs", po::value(&options.runs)->default_value(3), "runs behind each row");
   description.add_options()("operation",
                             po::value(&lists.operations)->multitoken()->default_value(all_operations, "all"),
@@ -115,6 +122,8 @@ std::optional<Options> parse_options(int argument_count, char** arguments) {
   if (options.listen && !options.connect.empty()) {
     throw std::invalid_argument("--listen and --connect exclude each other: each process is one side");
   }
+  if (program.over_weft && options.threads != "safe" && options.threads != "single")
+    throw std::invalid_argument("--threads " + options.threads + " is neither safe nor single");
   if (options.runs == 0) throw std::invalid_argument("--runs 0 measures nothing");
   options.works = expand(lists);
   return options;

@@ -10,6 +10,13 @@
 
 namespace weft::native {
 
+// The programs differ in what their links are made of.
+struct Program {
+  const char* name;
+  const char* purpose;
+  bool over_weft;
+};
+
 struct Options {
   std::string device;       // empty: the first
   int gid_index = -1;       // negative: chosen
@@ -19,11 +26,12 @@ struct Options {
   std::uint32_t runs = 0;   // runs of each piece of work
   double seconds = 0;       // length of a run where a piece of work does not say how many operations
   std::string output_file;  // empty: standard output
+  std::string threads;      // weft's thread mode
   std::vector<Work> works;
 };
 
 // Throws std::invalid_argument, saying which value is wrong and why. Empty: only help was asked for, and
 // given.
-std::optional<Options> parse_options(int argument_count, char** arguments);
+std::optional<Options> parse_options(const Program& program, int argument_count, char** arguments);
 
 }  // namespace weft::native

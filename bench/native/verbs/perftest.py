@@ -112,11 +112,11 @@ def run_sides(work, device, gid_index, limit):
     return parse(work, done.stdout)
 
 
-def native_once(program, work, device, gid_index):
-    """One run of weft-native-verbs: the figures, and its row for the counts."""
+def native_once(program, work, device, gid_index, more=()):
+    """One run of weft-native-verbs or weft-same-work: the figures, and its row for the counts."""
     arguments = [program, "-d", device, "-x", str(gid_index), "--operation", work["operation"],
                  "--kind", work["kind"], "-s", str(work["size"]), "--depth", str(work["depth"]), "--batch",
-                 str(work["batch"]), "-n", str(work["operations"]), "--runs", "1"]
+                 str(work["batch"]), "-n", str(work["operations"]), "--runs", "1", *more]
     done = subprocess.run(arguments, stdout=subprocess.PIPE, text=True, timeout=120, check=False)
     if done.returncode != 0:
         raise PerftestError(f"`{' '.join(arguments)}` failed with status {done.returncode}")

@@ -56,7 +56,7 @@ void require_success(int error, const std::string& what) {
   if (error != 0) throw std::system_error(error, std::generic_category(), what);
 }
 
-Device::Device(const std::string& wanted, int wanted_gid_index) : context(open_device(wanted, name)) {
+Device::Device(const Options& options) : context(open_device(options.device, name)) {
   domain.reset(ibv_alloc_pd(context.get()));
   require_object(domain.get(), "cannot allocate a protection domain on " + name);
   require_success(ibv_query_device(context.get(), &attributes), "cannot query device " + name);
@@ -65,7 +65,7 @@ Device::Device(const std::string& wanted, int wanted_gid_index) : context(open_d
     throw std::runtime_error("the port of " + name + " is not active (" + ibv_port_state_str(port.state) +
                              "); bring its network interface up");
   }
-  gid_index = wanted_gid_index >= 0 ? wanted_gid_index : choose_gid(context.get());
+  gid_index = options.gid_index >= 0 ? options.gid_index : choose_gid(context.get());
   require_success(ibv_query_gid(context.get(), port_number, gid_index, &gid),
                   "cannot read GID index " + std::to_string(gid_index) + " of " + name);
 }

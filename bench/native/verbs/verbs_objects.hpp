@@ -6,6 +6,8 @@
 #include <memory>
 #include <string>
 
+#include "options.hpp"
+
 namespace weft::native {
 
 template <auto destroy>
@@ -28,9 +30,9 @@ void require_object(const void* object, const std::string& what);
 void require_success(int error, const std::string& what);
 
 struct Device {
-  // `name` empty: the first device. `gid_index` negative: the RoCE v2 entry with an IPv4 address, if there is
-  // one.
-  Device(const std::string& name, int gid_index);
+  // Without a name: the first device. With a negative GID index: the RoCE v2 entry with an IPv4 address, if
+  // there is one.
+  explicit Device(const Options& options);
 
   std::string name;
   DeviceContext context;

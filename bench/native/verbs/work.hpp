@@ -40,6 +40,11 @@ struct Work {
   [[nodiscard]] std::uint32_t signal_interval() const;
 };
 
+struct Counts {
+  std::uint64_t doorbells = 0;
+  std::uint64_t signals = 0;
+};
+
 // What one run gave. Times in microseconds; rate in millions per second; bandwidth in 10^6 bytes per second.
 struct Measured {
   std::vector<double> latencies_us;  // latency only, one per operation

@@ -1,39 +1,45 @@
-#include <algorithm>
-#include <array>
+// Latency: the loops of the side that starts operations and of the side they go to, the same over any link.
+// Half a round trip for operations both sides take part in (as perftest counts), the whole of it for the
+// others.
+#pragma once
 
-#include "measure.hpp"
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
 #include "ticks.hpp"
+#include "work.hpp"
 
 namespace weft::native {
-namespace {
-
-constexpr unsigned int signaled = IBV_SEND_SIGNALED;
 
 // The first operations fault pages in and warm caches: they are made but not counted.
-std::uint64_t warm_up(const Work& work) { return std::min<std::uint64_t>(work.operations / 10, 100); }
+inline std::uint64_t warm_up(const Work& work) { return std::min<std::uint64_t>(work.operations / 10, 100); }
 
 // Posts one request at a time, asking for a completion now and then and taking it when nothing is urgent.
+template <class Link>
 class SingleSender {
  public:
-  SingleSender(Link& link, const Work& work, std::uint64_t total) : link_(link), work_(work), total_(total) {
-    link_.prepare(request_, segment_, 0);
+  SingleSender(Link& link, const Work& work, std::uint64_t total)
+      : link_(link), interval_(work.signal_interval()), total_(total) {
+    link_.prepare(request_, place_, 0);
   }
 
   void post() {
     ++posted_;
-    const bool signal = posted_ % work_.signal_interval() == 0 || posted_ == total_;
-    request_.wr_id = posted_;
-    request_.send_flags = link_.inline_flag() | (signal ? signaled : 0U);
-    if (signal) ++signals_;
-    link_.post(&request_);
+    const bool signal = posted_ % interval_ == 0 || posted_ == total_;
+    link_.mark(request_, posted_, signal);
+    if (signal) {
+      ++signals_;
+      signalled_ = posted_;
+    }
+    link_.post({&request_, 1});
   }
   // Called after a post, while the message is under way.
   void take_completions() {
-    if (signals_ == taken_) return;
-    taken_ += static_cast<std::uint64_t>(link_.poll_sends(completions_));
+    if (signalled_ != taken_) taken_ = std::max(taken_, link_.poll_sent());
   }
   void drain() {
-    while (signals_ != taken_) {
+    while (signalled_ != taken_) {
       take_completions();
       link_.idle();
     }
@@ -43,17 +49,18 @@ class SingleSender {
 
  private:
   Link& link_;
-  const Work& work_;
+  std::uint64_t interval_;
   std::uint64_t total_;
   std::uint64_t posted_ = 0;
   std::uint64_t signals_ = 0;
-  std::uint64_t taken_ = 0;
-  ibv_send_wr request_{};
-  ibv_sge segment_{};
-  std::array<ibv_wc, 4> completions_{};
+  std::uint64_t signalled_ = 0;  // the last of them
+  std::uint64_t taken_ = 0;      // the last one whose completion was taken
+  typename Link::Request request_{};
+  typename Link::Place place_{};
 };
 
 // Waits for the peer's messages; gives receives back in chunks, after the answer has gone.
+template <class Link>
 class MessageWaiter {
  public:
   explicit MessageWaiter(Link& link) : link_(link) {}
@@ -79,6 +86,7 @@ class MessageWaiter {
 
 // A plain write shows itself only in memory: each carries a number in its last byte that differs from the one
 // before.
+template <class Link>
 class WriteWaiter {
  public:
   WriteWaiter(Link& link, const Work& work)
@@ -98,21 +106,21 @@ class WriteWaiter {
   std::uint8_t* source_;
 };
 
-void keep_time(std::vector<double>& spans, std::uint64_t sequence, std::uint64_t warm, std::uint64_t span) {
+inline void keep_time(std::vector<double>& spans, std::uint64_t sequence, std::uint64_t warm,
+                      std::uint64_t span) {
   if (sequence >= warm) spans.push_back(static_cast<double>(span));
 }
 
-}  // namespace
-
+template <class Link>
 Measured initiate_latency(Link& link, const Work& work) {
   const std::uint64_t warm = warm_up(work);
   const std::uint64_t total = warm + work.operations;
   Measured measured;
   measured.latencies_us.reserve(work.operations);
-  SingleSender sender(link, work, total);
+  SingleSender<Link> sender(link, work, total);
   const TickScale scale;
   if (consumes_receive(work.operation)) {
-    MessageWaiter waiter(link);
+    MessageWaiter<Link> waiter(link);
     for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
       const std::uint64_t start = ticks();
       sender.post();
@@ -123,7 +131,7 @@ Measured initiate_latency(Link& link, const Work& work) {
     }
     waiter.give_back_all();
   } else if (work.operation == Operation::write) {
-    WriteWaiter waiter(link, work);
+    WriteWaiter<Link> waiter(link, work);
     for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
       waiter.stamp(sequence);
       const std::uint64_t start = ticks();
@@ -134,15 +142,14 @@ Measured initiate_latency(Link& link, const Work& work) {
     }
     waiter.clear();
   } else {
-    ibv_send_wr request{};
-    ibv_sge segment{};
-    std::array<ibv_wc, 1> completion{};
-    link.prepare(request, segment, 0);
-    request.send_flags = IBV_SEND_SIGNALED;
+    typename Link::Request request{};
+    typename Link::Place place{};
+    link.prepare(request, place, 0);
     for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
       const std::uint64_t start = ticks();
-      link.post(&request);
-      while (link.poll_sends(completion) == 0) link.idle();
+      link.mark(request, sequence + 1, true);
+      link.post({&request, 1});
+      while (link.poll_sent() == 0) link.idle();
       keep_time(measured.latencies_us, sequence, warm, ticks() - start);
     }
     measured.doorbells = measured.signals = total;
@@ -155,12 +162,13 @@ Measured initiate_latency(Link& link, const Work& work) {
   return measured;
 }
 
+template <class Link>
 void answer_latency(Link& link, const Work& work) {
   if (answers_itself(work.operation)) return;
   const std::uint64_t total = warm_up(work) + work.operations;
-  SingleSender sender(link, work, total);
+  SingleSender<Link> sender(link, work, total);
   if (consumes_receive(work.operation)) {
-    MessageWaiter waiter(link);
+    MessageWaiter<Link> waiter(link);
     for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
       waiter.wait();
       sender.post();
@@ -169,7 +177,7 @@ void answer_latency(Link& link, const Work& work) {
     }
     waiter.give_back_all();
   } else {
-    WriteWaiter waiter(link, work);
+    WriteWaiter<Link> waiter(link, work);
     for (std::uint64_t sequence = 0; sequence < total; ++sequence) {
       waiter.wait(sequence);
       waiter.stamp(sequence);
