@@ -293,6 +293,8 @@ class FakeReceiveQueue final : public provider::ReceiveQueue {
 FakeContext::FakeContext(FakeBehaviour how, provider::ContextEvents& context_events)
     : behaviour(std::move(how)), events(context_events) {
   ++objects;
+  attributes_.device = behaviour.name + "0";
+  attributes_.local_address = behaviour.local_address;
   attributes_.limits = {.max_message = 1 << 20,
                         .max_transfer = std::uint64_t{1} << 40,
                         .max_inline = 64,

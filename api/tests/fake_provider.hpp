@@ -27,6 +27,7 @@ struct FakeBehaviour {
   bool never_finishes = false;
   std::optional<Status> establish_error = std::nullopt;
   std::chrono::milliseconds peer_timeout{10'000};
+  std::string local_address{};  // as its attributes tell it
 };
 
 class FakeContext;

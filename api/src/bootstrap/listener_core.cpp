@@ -86,6 +86,14 @@ void ListenerCore::bind(std::string_view text) {
 }
 
 bool ListenerCore::try_bind(const SocketAddress& address, std::string& failures) {
+  const SocketAddress& place = context_.met_at();
+  if (place && !address.is_wildcard() && !address.unmapped().same_host(place.unmapped())) {
+    if (!failures.empty()) failures += "; ";
+    failures += address.to_string() + ": device " + context_.attributes().device + " is met at " +
+                place.host() + " only; listen there";
+    errno = EADDRNOTAVAIL;
+    return false;
+  }
   Descriptor socket = make_tcp_socket(address.family());
   if (socket) {
     set_option(socket.get(), SOL_SOCKET, SO_REUSEADDR, 1);

@@ -27,6 +27,13 @@ std::vector<std::string> plugin_names() {
   return names;
 }
 
+// What the provider says of its device's address; as it was asked for when it was, since that has its scope.
+SocketAddress place_of(const provider::Context& context, const SocketAddress& asked_for) {
+  const std::string& text = context.attributes().local_address;
+  if (text.empty() || text == "any") return {};
+  return asked_for ? asked_for : SocketAddress::from_numeric(text, 0).value_or(SocketAddress());
+}
+
 }  // namespace
 
 ContextCore::ContextCore(std::shared_ptr<ContextBell> bell, OpenedProvider opened,
@@ -37,6 +44,7 @@ ContextCore::ContextCore(std::shared_ptr<ContextBell> bell, OpenedProvider opene
       attributes_(provider_->attributes()),
       available_(plugin_names()),
       local_address_(opened.local_address),
+      met_at_(place_of(*provider_, opened.local_address)),
       peer_timeout_(opened.peer_timeout),
       when_called_(options.progress_mode == ProgressMode::when_called),
       inbox_(std::make_shared<Inbox>(bell_->waker())) {

@@ -45,6 +45,8 @@ class ContextCore {
   [[nodiscard]] const std::vector<std::string>& available_providers() const noexcept { return available_; }
   [[nodiscard]] const std::string& provider_version() const noexcept { return attributes_.provider_version; }
   [[nodiscard]] const SocketAddress& local_address() const noexcept { return local_address_; }
+  // The only one that peers can come to, when the provider's device is met at one; else no address.
+  [[nodiscard]] const SocketAddress& met_at() const noexcept { return met_at_; }
   [[nodiscard]] std::chrono::milliseconds peer_timeout() const noexcept { return peer_timeout_; }
   [[nodiscard]] bool when_called() const noexcept { return when_called_; }
 
@@ -89,6 +91,7 @@ class ContextCore {
   Attributes attributes_;
   std::vector<std::string> available_;
   const SocketAddress local_address_;
+  const SocketAddress met_at_;
   const std::chrono::milliseconds peer_timeout_;
   const bool when_called_;
   wire::Id id_{};
