@@ -24,7 +24,8 @@ engine::MessageOptions messages_for(const Lanes& lanes) {
 UcxContext::UcxContext(provider::Host& host, const provider::OpenRequest& request, Library library)
     : engine::MessageContext(host, request, engine::EngineOptions{}, messages_for(*library.lanes)),
       library_(std::move(library)),
-      owner_(getpid()) {
+      owner_(getpid()),
+      peer_timeout_(request.peer_timeout) {
   fill_attributes(attributes_);
   attributes_.provider = "ucx";
   attributes_.provider_version = version_text();

@@ -3,6 +3,8 @@
 
 #include <sys/types.h>
 
+#include <chrono>
+
 #include "common/message_context.hpp"
 #include "library.hpp"
 
@@ -21,12 +23,14 @@ class UcxContext final : public engine::MessageContext {
       const provider::EndpointRequest& request) override;
 
   [[nodiscard]] const Library& library() const noexcept { return library_; }
+  [[nodiscard]] std::chrono::milliseconds peer_timeout() const noexcept { return peer_timeout_; }
   // A worker of it cannot be ended, so it stays for the life of the process.
   void keep_library() noexcept { kept_ = true; }
 
  private:
   Library library_;
   const pid_t owner_;
+  const std::chrono::milliseconds peer_timeout_;
   bool kept_ = false;
   Attributes attributes_;
 };

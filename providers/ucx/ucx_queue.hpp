@@ -4,6 +4,7 @@
 #include <sys/types.h>
 #include <ucp/api/ucp.h>
 
+#include <cstddef>
 #include <memory>
 #include <span>
 #include <string_view>
@@ -34,6 +35,7 @@ class UcxQueue final : public engine::MessageQueue {
                       UcxEndpoint& endpoint);
   // What a peer needs for that.
   [[nodiscard]] MeetingPlace meeting_place() const noexcept { return {number_, listener_->port()}; }
+  [[nodiscard]] std::size_t path_count() const noexcept { return paths_.size(); }
   void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
   // UCX took the message, and will tell of its buffer.
   [[nodiscard]] ucs_status_ptr_t send(Path& path, engine::SendBuffer& buffer) noexcept;

@@ -11,9 +11,7 @@ namespace weft::ucx {
 
 namespace {
 
-// For one who says that the connection stands, and has not connected. That is long for those who did; looks
-// count too, since this process may have been stopped meanwhile.
-constexpr auto patience = std::chrono::seconds(10);
+// Not only time counts: this process may have been stopped meanwhile.
 constexpr std::uint32_t least_looks = 500;
 
 }  // namespace
@@ -106,6 +104,7 @@ bool UcxQueue::waits_on(Path& path) noexcept {
   return true;
 }
 
+// One who says that the connection stands, and has not connected, is lost like one who fell silent (ERR-3).
 void UcxQueue::look_after_awaited() noexcept {
   const auto now = std::chrono::steady_clock::now();
   awaited_ = 0;
@@ -116,7 +115,7 @@ void UcxQueue::look_after_awaited() noexcept {
                                        [](const UcxEndpoint* member) { return member->is_up(); });
     if (!is_missed || path->looks == 0) path->missed_since = now;
     path->looks = is_missed ? path->looks + 1 : 0;
-    if (path->looks < least_looks || now - path->missed_since < patience) continue;
+    if (path->looks < least_looks || now - path->missed_since < context_.peer_timeout()) continue;
     path->broken = UCS_ERR_TIMED_OUT;
     any_broken_ = true;
   }

@@ -26,9 +26,9 @@ class QuietHost final : public provider::Host {
 // A context with a worker of this process, and its address.
 class Worker {
  public:
-  explicit Worker(const char* lanes, const char* device = "")
+  explicit Worker(const char* lanes, const char* device = "", std::uint64_t number = 0)
       : library_(open_library(host_, lanes_named(lanes), device)) {
-    worker_ = make_worker(library_.context.get());
+    worker_ = make_worker(library_.context.get(), number);
     ucp_address_t* address = nullptr;
     std::size_t length = 0;
     EXPECT_EQ(ucp_worker_get_address(worker_, &address, &length), UCS_OK);
@@ -42,6 +42,7 @@ class Worker {
 
   [[nodiscard]] const std::vector<std::byte>& address() const { return address_; }
   [[nodiscard]] const Library& library() const { return library_; }
+  [[nodiscard]] ucp_worker_h handle() const { return worker_; }
   void progress() { ucp_worker_progress(worker_); }
   void on_message(ucp_am_recv_callback_t call, void* data) {
     ucp_am_handler_param_t handler{};
