@@ -35,6 +35,7 @@ class UcxQueue final : public engine::MessageQueue {
                       UcxEndpoint& endpoint);
   // What a peer needs for that.
   [[nodiscard]] MeetingPlace meeting_place() const noexcept { return {number_, listener_->port()}; }
+  [[nodiscard]] bool has_visitors() const noexcept { return listener_->has_visitors(); }
   [[nodiscard]] std::size_t path_count() const noexcept { return paths_.size(); }
   void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
   // UCX took the message, and will tell of its buffer.

@@ -14,6 +14,13 @@ namespace {
 // Not only time counts: this process may have been stopped meanwhile.
 constexpr std::uint32_t least_looks = 500;
 
+// What UCX 1.13 answers for a visitor that is gone already. After other errors it may keep the event of the
+// request (of one that makes no sense, for instance), and librdmacm waits for that when the listener ends.
+bool tells_of_one_gone(ucs_status_t code) noexcept {
+  return code == UCS_ERR_CONNECTION_RESET || code == UCS_ERR_REJECTED || code == UCS_ERR_NOT_CONNECTED ||
+         code == UCS_ERR_IO_ERROR || code == UCS_ERR_ENDPOINT_TIMEOUT;
+}
+
 }  // namespace
 
 // What two workers share is named by the other's number and by who connects: two programs that connect to
@@ -65,9 +72,14 @@ void UcxQueue::admit(Path& path, ucp_conn_request_h visitor) noexcept {
   parameters.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   parameters.conn_request = visitor;
   if (const ucs_status_t code = make_endpoint(path, parameters); code != UCS_OK) {
-    // 1.13 may have kept the event of a request that makes no sense, and librdmacm would wait for it when the
-    // listener ends; which of its errors are such ones it does not tell.
-    unclosable_ = true;
+    if (!unclosable_ && !tells_of_one_gone(code)) {
+      unclosable_ = true;
+      context_.host().log(
+          LogLevel::warning,
+          std::string("a peer's connection request cannot be taken (") + ucs_status_string(code) +
+              "): a UCX worker stays as it is for the life of this process, since UCX might wait "
+              "for ever when it ends");
+    }
     path.endpoint = nullptr;
     return;
   }

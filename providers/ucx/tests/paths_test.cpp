@@ -219,28 +219,39 @@ TEST(Paths, OneWhoSaysThatItIsThereAndNeverConnectsIsLost) {
   EXPECT_EQ(waits.events.failure, Status::peer_lost) << waits.events.what;
 }
 
-TEST(Paths, AVisitorLeftOverFromAnEarlierAttemptIsPassedOver) {
+// The visitor of an attempt that was given up, before the next one meets it or right after.
+void pass_over_a_visitor(bool gone_before) {
   Side near(WireUp::listener);
   Side far(WireUp::listener);
   Worker earlier("tcp", "lo", far.queue.meeting_place().number);
   const ucp_ep_h visitor = visit(earlier, near.queue);
-  const auto both = [&] {
+  ASSERT_TRUE(eventually({&near}, [&] {
     earlier.progress();
-    return false;
-  };
-  static_cast<void>(eventually({&near}, both, 300ms));  // it waits at the listener
-  earlier.close(visitor);
+    return near.queue.has_visitors();
+  }));
+  if (gone_before) earlier.close(visitor);
   End waits(near);
   End connects(far);
   EXPECT_TRUE(waits.establish(connects, true));
-  static_cast<void>(eventually({&near}, both, 300ms));  // which meets it
-  EXPECT_EQ(waits.events.failure, Status::ok) << waits.events.what;
+  EXPECT_FALSE(near.queue.has_visitors()) << "it was met";
+  if (!gone_before) earlier.close(visitor);
+  EXPECT_FALSE(eventually(
+      {&near}, [&] { return waits.events.failure != Status::ok; }, 300ms))
+      << waits.events.what;
   EXPECT_FALSE(connects.establish(waits, false));
   EXPECT_TRUE(eventually({&near, &far}, [&] { return connects.events.is_established; }))
       << connects.events.what;
-  EXPECT_EQ(waits.events.failure, Status::ok) << waits.events.what;
+  waits.endpoint->go_up();
+  connects.endpoint->go_up();
+  EXPECT_FALSE(eventually(
+      {&near, &far}, [&] { return waits.events.failure != Status::ok; }, 100ms))
+      << waits.events.what;
   EXPECT_EQ(connects.events.failure, Status::ok) << connects.events.what;
 }
+
+TEST(Paths, AVisitorThatIsGoneIsPassedOver) { pass_over_a_visitor(true); }
+
+TEST(Paths, AVisitorThatGoesIsPassedOver) { pass_over_a_visitor(false); }
 
 TEST(Paths, ThoseThatNobodyUsesAreBounded) {
   constexpr std::size_t most = 64;
