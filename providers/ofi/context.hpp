@@ -17,7 +17,7 @@ class OfiContext final : public engine::MessageContext {
   ~OfiContext() override;
 
   [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
-  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {3, 3}; }
+  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {4, 4}; }
   [[nodiscard]] std::unique_ptr<provider::CompletionQueue> create_completion_queue(
       std::uint32_t capacity, provider::QueueEvents& events) override;
   [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(
