@@ -66,6 +66,7 @@ constexpr std::array table = {
            .by_address = true,
            .waits = true,
            .forgets = true,
+           .empties = true,
            .message_size = rxm_eager,
            .inject_size = kib,
            .queue_size = 64,

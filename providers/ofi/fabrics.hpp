@@ -20,6 +20,7 @@ struct Fabric {
   bool rings = false;        // which costs those who never sleep too much: sleepers are rung for all the same
   bool at_once = false;      // a message is there when the call that sent it returns
   bool forgets = false;      // a peer can be taken out of its address vector while it may still send
+  bool empties = false;      // what has arrived is taken before an endpoint closes: it crashes on it
   bool maps_once =
       false;  // a peer in the same process is used where its owner mapped it, without a hold on it
   std::uint32_t message_size;     // largest message

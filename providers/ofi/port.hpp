@@ -35,6 +35,9 @@ class Port {
   [[nodiscard]] static std::shared_ptr<Port> open(std::unique_ptr<Device> device, std::uint64_t number,
                                                   std::size_t message_size, PortEvents& events);
   Port(std::unique_ptr<Device> device, std::uint64_t number, std::size_t message_size, PortEvents& events);
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port();
   // Its owner goes and calls nothing of it any more. Other ports of this process may keep it for a while.
   void retire() noexcept;
 
