@@ -28,11 +28,49 @@ std::uint32_t step_of(const Workload& workload) {
 // A latency is half a round trip when the message is on its way for half of it.
 double one_way_part(const Workload& workload) { return workload.level == Level::received ? 0.5 : 1.0; }
 
-// A contender at work, with everything it has given so far.
+// Everything a contender has given so far, whatever processes it ran in.
+class Tally {
+ public:
+  explicit Tally(const Workload& workload) : workload_(workload) {}
+
+  void add(const Slice& slice) {
+    operations_ += static_cast<double>(slice.operations);
+    seconds_ += slice.seconds;
+    round_trips_.insert(round_trips_.end(), slice.round_trips.begin(), slice.round_trips.end());
+  }
+
+  [[nodiscard]] Figures figures() const {
+    Figures figures;
+    if (operations_ == 0) return figures;
+    if (workload_.metric == Metric::latency) {
+      const double microseconds = one_way_part(workload_) / 1000;
+      figures.latency_p50 = quantile(round_trips_, 0.5) * microseconds;
+      if (round_trips_.size() >= percentile_99_samples) {
+        figures.latency_p99 = quantile(round_trips_, 0.99) * microseconds;
+      }
+    }
+    const double per_second = operations_ / seconds_;
+    if (workload_.metric == Metric::call) {
+      figures.latency_p50 = 1e6 / per_second;
+    } else if (workload_.metric != Metric::latency) {
+      figures.rate = per_second / 1e6;
+      figures.bandwidth = per_second * static_cast<double>(workload_.size) / 1e6;
+    }
+    return figures;
+  }
+
+ private:
+  Workload workload_;
+  double operations_ = 0;
+  double seconds_ = 0;
+  std::vector<std::uint32_t> round_trips_;
+};
+
+// A contender at work.
 class Side {
  public:
-  Side(const Contender& contender, const Workload& workload, const Cores& cores)
-      : workload_(workload), pair_(contender, workload, cores) {}
+  Side(const Contender& contender, const Workload& workload, const Cores& cores, Tally& tally)
+      : workload_(workload), pair_(contender, workload, cores), tally_(tally) {}
 
   [[nodiscard]] const std::string& fabric() const { return pair_.fabric(); }
 
@@ -51,39 +89,15 @@ class Side {
 
   Slice run() {
     Slice slice = pair_.run(operations_);
-    operations_done_ += static_cast<double>(slice.operations);
-    seconds_ += slice.seconds;
-    round_trips_.insert(round_trips_.end(), slice.round_trips.begin(), slice.round_trips.end());
+    tally_.add(slice);
     return slice;
-  }
-
-  [[nodiscard]] Figures figures() const {
-    Figures figures;
-    if (operations_done_ == 0) return figures;
-    if (workload_.metric == Metric::latency) {
-      const double microseconds = one_way_part(workload_) / 1000;
-      figures.latency_p50 = quantile(round_trips_, 0.5) * microseconds;
-      if (round_trips_.size() >= percentile_99_samples) {
-        figures.latency_p99 = quantile(round_trips_, 0.99) * microseconds;
-      }
-    }
-    const double per_second = operations_done_ / seconds_;
-    if (workload_.metric == Metric::call) {
-      figures.latency_p50 = 1e6 / per_second;
-    } else if (workload_.metric != Metric::latency) {
-      figures.rate = per_second / 1e6;
-      figures.bandwidth = per_second * static_cast<double>(workload_.size) / 1e6;
-    }
-    return figures;
   }
 
  private:
   Workload workload_;
   ProcessPair pair_;
+  Tally& tally_;
   std::uint64_t operations_ = 0;
-  double operations_done_ = 0;
-  double seconds_ = 0;
-  std::vector<std::uint32_t> round_trips_;
 };
 
 // The two slices one contender has in a pair, as one value of a metric.
@@ -100,9 +114,9 @@ double value_of(const Workload& workload, double fraction, const Slice& one, con
 }
 
 std::unique_ptr<Side> start(const Contender& contender, const Workload& workload, const Cores& cores,
-                            double slice_seconds, std::string& problem) {
+                            Tally& tally, double slice_seconds, std::string& problem) {
   try {
-    auto side = std::make_unique<Side>(contender, workload, cores);
+    auto side = std::make_unique<Side>(contender, workload, cores, tally);
     side->calibrate(slice_seconds);
     return side;
   } catch (const std::exception& error) {
@@ -112,18 +126,19 @@ std::unique_ptr<Side> start(const Contender& contender, const Workload& workload
 }
 
 // Only one contender runs: its figures still deserve to be seen.
-void run_alone(Side& side, std::string& problem, const ContestPlan& plan) {
+void run_alone(Side& side, std::string& problem, Clock::time_point deadline, const ContestPlan& plan) {
   try {
     do {
       for (int slice = 0; slice < slices_per_pair; ++slice) side.run();
       if (plan.tick) plan.tick();
-    } while (Clock::now() < plan.deadline);
+    } while (Clock::now() < deadline);
   } catch (const std::exception& error) {
     problem = error.what();
   }
 }
 
-void run_pairs(Side& weft, Side& native, RowResult& result, const ContestPlan& plan) {
+void run_pairs(Side& weft, Side& native, std::size_t start, RowResult& result, Clock::time_point deadline,
+               const ContestPlan& plan) {
   const Workload& workload = result.workload;
   std::vector<AbbaPair>& middle = result.comparisons[0].pairs;
   std::string* suspect = nullptr;
@@ -137,13 +152,13 @@ void run_pairs(Side& weft, Side& native, RowResult& result, const ContestPlan& p
       const Slice b1 = slice_of(native, result.native_problem);
       const Slice b2 = slice_of(native, result.native_problem);
       const Slice a2 = slice_of(weft, result.weft_problem);
-      middle.push_back({value_of(workload, 0.5, a1, a2), value_of(workload, 0.5, b1, b2)});
+      middle.push_back({value_of(workload, 0.5, a1, a2), value_of(workload, 0.5, b1, b2), start});
       if (workload.metric == Metric::latency) {
         result.comparisons[1].pairs.push_back(
-            {value_of(workload, 0.99, a1, a2), value_of(workload, 0.99, b1, b2)});
+            {value_of(workload, 0.99, a1, a2), value_of(workload, 0.99, b1, b2), start});
       }
       if (plan.tick) plan.tick();
-    } while (Clock::now() < plan.deadline);
+    } while (Clock::now() < deadline);
   } catch (const std::exception& error) {
     *suspect = error.what();
   }
@@ -191,33 +206,39 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
   const double budget = std::chrono::duration<double>(plan.deadline - Clock::now()).count();
   const double slice_seconds =
       std::clamp(budget / (wanted_pairs * slices_per_pair), shortest_slice, longest_slice);
+  const auto affordable = static_cast<std::size_t>(std::max(budget, 0.0) / plan.start_seconds);
+  const std::size_t starts = affordable < fewest_starts ? 1 : std::min(affordable, most_starts);
 
   result.probes.push_back(probe_cores(plan.cores));
-  const auto weft_side = start(weft, workload, plan.cores, slice_seconds, result.weft_problem);
-  std::unique_ptr<Side> native_side;
+  Tally weft_tally(workload);
+  Tally native_tally(workload);
   if (native) {
     result.native_name = native->name;
-    native_side = start(*native, workload, plan.cores, slice_seconds, result.native_problem);
   } else {
     result.native_problem = "this build has none for this provider";
   }
-  if (weft_side && native_side) {
-    run_pairs(*weft_side, *native_side, result, plan);
-  } else if (weft_side) {
-    run_alone(*weft_side, result.weft_problem, plan);
-  } else if (native_side) {
-    run_alone(*native_side, result.native_problem, plan);
+  for (std::size_t i = 0; i < starts; ++i) {
+    const auto deadline = Clock::now() + (plan.deadline - Clock::now()) / static_cast<int>(starts - i);
+    const auto weft_side = start(weft, workload, plan.cores, weft_tally, slice_seconds, result.weft_problem);
+    std::unique_ptr<Side> native_side;
+    if (native) {
+      native_side = start(*native, workload, plan.cores, native_tally, slice_seconds, result.native_problem);
+    }
+    if (weft_side && native_side) {
+      run_pairs(*weft_side, *native_side, i, result, deadline, plan);
+    } else if (weft_side) {
+      run_alone(*weft_side, result.weft_problem, deadline, plan);
+    } else if (native_side) {
+      run_alone(*native_side, result.native_problem, deadline, plan);
+    }
+    if (result.fabric.empty() && weft_side) result.fabric = weft_side->fabric();
+    if (result.fabric.empty() && native_side) result.fabric = native_side->fabric();
+    if (!result.weft_problem.empty() || (native && !result.native_problem.empty())) break;
   }
   result.probes.push_back(probe_cores(plan.cores));
 
-  if (weft_side) {
-    result.fabric = weft_side->fabric();
-    result.weft = weft_side->figures();
-  }
-  if (native_side) {
-    if (result.fabric.empty()) result.fabric = native_side->fabric();
-    result.native = native_side->figures();
-  }
+  result.weft = weft_tally.figures();
+  result.native = native_tally.figures();
   fill_comparisons(result);
   return result;
 }

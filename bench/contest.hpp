@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -46,10 +47,18 @@ struct RowResult {
   std::vector<double> probes;           ///< Shared-memory half round trips seen around the row, microseconds.
 };
 
+/// A row with time for `fewest_starts` starts its processes anew so often, `most_starts` times at most. What
+/// memory and ports they happen to get moves a ratio by several per cent, and no number of pairs between the
+/// same processes shows it. Fewer starts give no interval, so a shorter row has one.
+inline constexpr double seconds_per_start = 1.0;
+inline constexpr std::size_t fewest_starts = 6;
+inline constexpr std::size_t most_starts = 16;
+
 struct ContestPlan {
   Cores cores;
   std::chrono::steady_clock::time_point deadline;
   std::function<void()> tick;  ///< Called after every pair, for a progress bar.
+  double start_seconds = seconds_per_start;
 };
 
 /// Measures until the deadline. Never throws for what a contender does: its problem is written into the

@@ -39,7 +39,8 @@ Json host_json(const ReportHost& host, const std::vector<RowResult>& rows) {
 Json runs_json(const std::vector<AbbaPair>& pairs) {
   Json runs = Json::array();
   for (const AbbaPair& pair : pairs) {
-    runs.push_back({{"weft", pair.weft}, {"native", pair.native}, {"ratio", pair.ratio()}});
+    runs.push_back(
+        {{"weft", pair.weft}, {"native", pair.native}, {"ratio", pair.ratio()}, {"start", pair.start}});
   }
   return runs;
 }

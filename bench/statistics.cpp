@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
 
 namespace perf {
 namespace {
@@ -51,15 +52,22 @@ Interval median_interval(std::vector<double> values) {
 }
 
 RatioSummary summarize_ratios(std::span<const AbbaPair> pairs) {
-  std::vector<double> ratios;
-  ratios.reserve(pairs.size());
+  std::map<std::size_t, std::vector<double>> by_start;
+  std::size_t count = 0;
   for (const AbbaPair& pair : pairs) {
-    if (pair.native > 0) ratios.push_back(pair.ratio());
+    if (pair.native <= 0) continue;
+    by_start[pair.start].push_back(pair.ratio());
+    ++count;
+  }
+  std::vector<double> ratios;
+  if (by_start.size() == 1) ratios = by_start.begin()->second;
+  if (by_start.size() > 1) {
+    for (const auto& [start, of_start] : by_start) ratios.push_back(median(of_start));
   }
   RatioSummary summary;
   summary.median = median(ratios);
   summary.interval = median_interval(ratios);
-  summary.resolved = ratios.size() >= resolved_pairs &&
+  summary.resolved = count >= resolved_pairs &&
                      summary.interval.low >= summary.median * (1 - resolved_margin) &&
                      summary.interval.high <= summary.median * (1 + resolved_margin);
   return summary;

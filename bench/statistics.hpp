@@ -10,8 +10,9 @@ namespace perf {
 
 /// Two contenders measured in the order A B B A: a drift that is steady over the four slices cancels.
 struct AbbaPair {
-  double weft = 0;    ///< Mean of the two weft slices.
-  double native = 0;  ///< Mean of the two bare slices.
+  double weft = 0;        ///< Mean of the two weft slices.
+  double native = 0;      ///< Mean of the two bare slices.
+  std::size_t start = 0;  ///< Which start of the processes it was measured with.
 
   [[nodiscard]] double ratio() const { return weft / native; }
 };
@@ -45,7 +46,9 @@ inline constexpr std::size_t percentile_99_samples = 100'000;
 /// fewer than 6 values no such interval exists: then the smallest and the largest value are returned.
 [[nodiscard]] Interval median_interval(std::vector<double> values);
 
-/// Median of the pairwise ratios, its interval, and whether it counts.
+/// Median of the pairwise ratios, its interval, and whether it counts. Where processes start and what memory
+/// they get moves a ratio by several per cent for as long as they live, so with several starts each start
+/// counts as one value: the median of its pairs.
 [[nodiscard]] RatioSummary summarize_ratios(std::span<const AbbaPair> pairs);
 
 }  // namespace perf

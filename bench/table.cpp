@@ -78,9 +78,12 @@ std::string table_legend() {
       "caller. p99 wants {} samples, else '-'. MB/s: 10^6 bytes.\n"
       "Ratio: weft / bare, median of the pairs with its 95 % interval; below 1 is better for latencies, "
       "above 1\n"
-      "for rates and bandwidths. 'not resolved': fewer than {} pairs, or the interval is wider than +-{:.0f} "
-      "%.\n",
-      percentile_99_samples, resolved_pairs, resolved_margin * 100);
+      "for rates and bandwidths. A row of {} s or more starts its processes anew {} to {} times, and each "
+      "start\n"
+      "counts once; a shorter one cannot see what one start differs from the next, often some per cent.\n"
+      "'not resolved': fewer than {} pairs, or the interval is wider than +-{:.0f} %.\n",
+      percentile_99_samples, static_cast<double>(fewest_starts) * seconds_per_start, fewest_starts,
+      most_starts, resolved_pairs, resolved_margin * 100);
 }
 
 }  // namespace perf

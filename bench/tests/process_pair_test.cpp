@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <set>
 #include <stdexcept>
 
 #include "baselines.hpp"
@@ -85,6 +86,20 @@ TEST(InChildProcess, ReturnsTheTextOrTheReason) {
 
 ContestPlan short_plan() {
   return {any_cores(), std::chrono::steady_clock::now() + std::chrono::milliseconds(50), {}};
+}
+
+// Every start is measured, and none more often than allowed.
+TEST(Contest, StartsTheProcessesAnewWhenThereIsTime) {
+  const Contender contender = contender_with<QuietServer>();
+  ContestPlan plan = short_plan();
+  plan.start_seconds = 0.050 / 8;
+  const RowResult result = run_contest("any", {.metric = Metric::rate}, contender, contender, plan);
+  EXPECT_EQ(result.weft_problem, "");
+  std::set<std::size_t> starts;
+  for (const AbbaPair& pair : result.comparisons.at(0).pairs) starts.insert(pair.start);
+  EXPECT_GE(starts.size(), fewest_starts);
+  EXPECT_LE(starts.size(), most_starts);
+  EXPECT_EQ(starts.size(), *starts.rbegin() + 1);
 }
 
 TEST(Contest, ComparesLikeWithLike) {

@@ -102,6 +102,22 @@ TEST(Ratio, NeedsANarrowInterval) {
   EXPECT_GT(summary.interval.high, summary.median);
 }
 
+// Each start of the processes has its own bias here. The interval must span it, however alike the pairs of
+// one start are.
+TEST(Ratio, EachStartCountsOnce) {
+  std::vector<AbbaPair> pairs;
+  for (std::size_t start = 0; start < 10; ++start) {
+    const std::size_t count = start == 9 ? 1000 : 20;
+    for (std::size_t i = 0; i < count; ++i)
+      pairs.push_back({1.0 + 0.02 * static_cast<double>(start), 1.0, start});
+  }
+  const RatioSummary summary = summarize_ratios(pairs);
+  EXPECT_DOUBLE_EQ(summary.median, 1.09);
+  EXPECT_DOUBLE_EQ(summary.interval.low, 1.02);  // the 2nd and the 9th of ten
+  EXPECT_DOUBLE_EQ(summary.interval.high, 1.16);
+  EXPECT_FALSE(summary.resolved);
+}
+
 TEST(Ratio, MarginIsRelative) { EXPECT_TRUE(summarize_ratios(pairs_with(60, 40.0, 0.02)).resolved); }
 
 TEST(Ratio, OfNothingIsNotResolved) {
