@@ -1,6 +1,7 @@
 #include "contest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <exception>
 #include <memory>
@@ -142,16 +143,27 @@ void run_pairs(Side& weft, Side& native, std::size_t start, RowResult& result, C
   const Workload& workload = result.workload;
   std::vector<AbbaPair>& middle = result.comparisons[0].pairs;
   std::string* suspect = nullptr;
-  const auto slice_of = [&](Side& side, std::string& problem) {
-    suspect = &problem;
-    return side.run();
+  struct Contestant {
+    Side& side;
+    std::string& problem;
   };
+  const std::array<Contestant, 2> both{{{weft, result.weft_problem}, {native, result.native_problem}}};
+  std::array<std::array<Slice, 2>, 2> slices;  // of weft, of the bare fabric
+  const auto run = [&](std::size_t who, std::size_t turn) {
+    suspect = &both.at(who).problem;
+    slices.at(who).at(turn) = both.at(who).side.run();
+  };
+  std::size_t outer = start % 2;
   try {
     do {
-      const Slice a1 = slice_of(weft, result.weft_problem);
-      const Slice b1 = slice_of(native, result.native_problem);
-      const Slice b2 = slice_of(native, result.native_problem);
-      const Slice a2 = slice_of(weft, result.weft_problem);
+      // Who has the two turns in the middle finds its caches warm for the second, so they change places.
+      run(outer, 0);
+      run(1 - outer, 0);
+      run(1 - outer, 1);
+      run(outer, 1);
+      outer = 1 - outer;
+      const auto& [a1, a2] = slices[0];
+      const auto& [b1, b2] = slices[1];
       middle.push_back({value_of(workload, 0.5, a1, a2), value_of(workload, 0.5, b1, b2), start});
       if (workload.metric == Metric::latency) {
         result.comparisons[1].pairs.push_back(
@@ -219,11 +231,17 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
   }
   for (std::size_t i = 0; i < starts; ++i) {
     const auto deadline = Clock::now() + (plan.deadline - Clock::now()) / static_cast<int>(starts - i);
-    const auto weft_side = start(weft, workload, plan.cores, weft_tally, slice_seconds, result.weft_problem);
+    std::unique_ptr<Side> weft_side;
     std::unique_ptr<Side> native_side;
+    const auto start_weft = [&] {
+      weft_side = start(weft, workload, plan.cores, weft_tally, slice_seconds, result.weft_problem);
+    };
+    // Who starts first differs as well.
+    if (i % 2 == 0) start_weft();
     if (native) {
       native_side = start(*native, workload, plan.cores, native_tally, slice_seconds, result.native_problem);
     }
+    if (i % 2 != 0) start_weft();
     if (weft_side && native_side) {
       run_pairs(*weft_side, *native_side, i, result, deadline, plan);
     } else if (weft_side) {

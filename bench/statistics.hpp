@@ -8,7 +8,8 @@
 
 namespace perf {
 
-/// Two contenders measured in the order A B B A: a drift that is steady over the four slices cancels.
+/// Two contenders measured in the order A B B A, then B A A B: a drift that is steady over the four slices
+/// cancels.
 struct AbbaPair {
   double weft = 0;        ///< Mean of the two weft slices.
   double native = 0;      ///< Mean of the two bare slices.
