@@ -101,8 +101,7 @@ std::int32_t PullPort::read_on() noexcept {
 }
 
 std::int32_t PullPort::read_on(Fetch& fetch) noexcept {
-  while (fetch.left != 0 && static_cast<std::size_t>(std::popcount(reads_)) < reads_wanted_) {
-    if (reads_ == 0) last_done_ = std::chrono::steady_clock::now();
+  while (fetch.left != 0 && reads_ != all_reads) {
     const auto at = static_cast<std::size_t>(std::countr_one(reads_));
     const std::uint64_t length = std::min<std::uint64_t>(fetch.left, device_.fabric().fetch_size);
     const ssize_t code =
@@ -127,24 +126,12 @@ void PullPort::read_done(const void* context) noexcept {
   Fetch& fetch = fetches_[number % most_fetches];
   --fetch.reads;
   fetch.done += lengths_[at];
-  adapt();
   if (const std::int32_t code = read_on(); code != 0) {
     failed(-code);
   } else if (reads_ == 0 && stalled_) {
     hand_back();
   } else if (fetch.reads == 0 && fetch.left == 0) {
     events_->on_fetched(number, std::exchange(fetch.done, 0));
-  }
-}
-
-void PullPort::adapt() noexcept {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - std::exchange(last_done_, now) > long_wait) {
-    reads_wanted_ = std::min(reads_wanted_ + 1, most_reads);
-    quick_ = 0;
-  } else if (++quick_ == quick_ones) {
-    reads_wanted_ = std::max(reads_wanted_ - 1, least_reads);
-    quick_ = 0;
   }
 }
 

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -81,12 +80,8 @@ class PullPort {
     std::uint32_t reads = 0;  // under way
   };
   static constexpr std::size_t most_fetches = engine::Offers::most_fetches;
-  // At once: few where answers come soon, since what was sent and not yet received leaves the processor's
-  // caches; more where the way is long.
-  static constexpr std::size_t least_reads = 2;
-  static constexpr std::size_t most_reads = 8;
-  static constexpr std::chrono::milliseconds long_wait{1};
-  static constexpr std::uint32_t quick_ones = 64;  // and there may be one less
+  static constexpr std::size_t most_reads = 8;  // at once
+  static constexpr std::uint32_t all_reads = (1U << most_reads) - 1;
   static constexpr std::size_t most_entries = 16;
   static constexpr std::size_t most_offers = engine::Offers::most_open;
 
@@ -96,7 +91,6 @@ class PullPort {
   [[nodiscard]] std::int32_t read_on(Fetch& fetch) noexcept;
   void hand_back() noexcept;
   void read_done(const void* context) noexcept;
-  void adapt() noexcept;
   void failed(std::int32_t code) noexcept;
 
   const Device& device_;
@@ -116,9 +110,6 @@ class PullPort {
   std::array<std::uint64_t, most_reads> lengths_{};
   std::uint32_t reads_ = 0;  // under way, a bit for each context
   bool stalled_ = false;     // libfabric had no room for the next
-  std::size_t reads_wanted_ = least_reads;
-  std::uint32_t quick_ = 0;                          // answers in a row that came soon
-  std::chrono::steady_clock::time_point last_done_;  // or begun, after a pause
 };
 
 }  // namespace weft::ofi
