@@ -21,6 +21,7 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   void path_ready() noexcept { events().established(); }
   // Up for the program, whatever UCX says.
   [[nodiscard]] bool is_up() const noexcept { return moving(); }
+  void change_path(Path& path) noexcept { path_ = &path; }
   // The path this endpoint is on broke.
   void path_lost(ucs_status_t status) noexcept;
 

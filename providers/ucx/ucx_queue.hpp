@@ -62,6 +62,7 @@ class UcxQueue final : public engine::MessageQueue {
   [[nodiscard]] ucs_status_t make_endpoint(Path& path, ucp_ep_params_t& parameters) noexcept;
   void admit(Path& path, ucp_conn_request_h visitor) noexcept;
   void admit_visitors() noexcept;
+  [[nodiscard]] bool split(Path& path, ucp_conn_request_h visitor) noexcept;
   void look_after_awaited() noexcept;
   // The path waits for its peer once more, since who came was not the one.
   [[nodiscard]] bool waits_on(Path& path) noexcept;

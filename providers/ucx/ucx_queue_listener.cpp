@@ -1,7 +1,11 @@
 // Paths of lanes that wire up through a listener.
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <memory>
+#include <new>
 #include <string>
+#include <utility>
 
 #include "ucx_context.hpp"
 #include "ucx_endpoint.hpp"
@@ -29,10 +33,11 @@ Path& UcxQueue::join_listener(const MeetingPlace& place, const sockaddr_in6& add
                               UcxEndpoint& endpoint) {
   // What the worker knows of broken connections comes first.
   progress();
-  const auto found = std::find_if(paths_.begin(), paths_.end(), [&](const auto& path) {
+  // The newest: an older one may be lost to the peer, and UCX not know it here yet.
+  const auto found = std::find_if(paths_.rbegin(), paths_.rend(), [&](const auto& path) {
     return path->broken == UCS_OK && path->number == place.number && path->awaited != connects;
   });
-  return joined(found != paths_.end() ? **found : make_listener_path(place, address, connects), endpoint);
+  return joined(found != paths_.rend() ? **found : make_listener_path(place, address, connects), endpoint);
 }
 
 Path& UcxQueue::make_listener_path(const MeetingPlace& place, const sockaddr_in6& address, bool connects) {
@@ -88,19 +93,40 @@ void UcxQueue::admit(Path& path, ucp_conn_request_h visitor) noexcept {
 
 void UcxQueue::admit_visitors() noexcept {
   if (!listener_->look_after_visitors()) return;
-  for (const auto& path : paths_) {
-    if (!path->awaited || path->broken != UCS_OK) continue;
-    const ucp_conn_request_h visitor = listener_->take(path->number);
+  for (std::size_t i = 0, count = paths_.size(); i != count; ++i) {
+    Path& path = *paths_[i];
+    if (!path.awaited || path.broken != UCS_OK) continue;
+    const ucp_conn_request_h visitor = listener_->take(path.number);
     if (visitor == nullptr) continue;
-    if (path->endpoint == nullptr) {
-      admit(*path, visitor);
-      continue;
+    if (path.endpoint == nullptr) {
+      admit(path, visitor);
+    } else if (!path.ready || !split(path, visitor)) {
+      listener_->keep(visitor, path.number);  // for the next attempt, or nobody
     }
-    // Its worker connects once more because the first connection is lost to it.
-    listener_->keep(visitor, path->number);
-    path->broken = UCS_ERR_CONNECTION_RESET;
-    any_broken_ = true;
   }
+}
+
+// A worker that connects once more has lost the first connection, or mistook this worker for another one
+// (SEC-1). So those that are up stay, and those that are not yet are on the new one.
+bool UcxQueue::split(Path& path, ucp_conn_request_h visitor) noexcept {
+  const auto waits = [](const UcxEndpoint* member) { return !member->is_up(); };
+  if (std::none_of(path.members.begin(), path.members.end(), waits)) return false;
+  try {
+    auto made = std::make_unique<Path>();
+    made->queue = this;
+    made->number = path.number;
+    made->awaited = true;
+    std::copy_if(path.members.begin(), path.members.end(), std::back_inserter(made->members), waits);
+    paths_.push_back(std::move(made));
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
+  std::erase_if(path.members, waits);
+  Path& split_off = *paths_.back();
+  for (UcxEndpoint* member : split_off.members) member->change_path(split_off);
+  ++awaited_;
+  admit(split_off, visitor);
+  return true;
 }
 
 // An attempt that its worker gave up may have left a visitor, whom the next attempt meets first. Once the

@@ -253,6 +253,41 @@ TEST(Paths, AVisitorThatIsGoneIsPassedOver) { pass_over_a_visitor(true); }
 
 TEST(Paths, AVisitorThatGoesIsPassedOver) { pass_over_a_visitor(false); }
 
+// As a peer does that was told a wrong number, for a connection of its own (SEC-1).
+TEST(Paths, AWorkerThatConnectsOnceMoreHarmsNobodyWhoIsUp) {
+  Side near(WireUp::listener);
+  Side far(WireUp::listener);
+  End waits(near);
+  End connects(far);
+  EXPECT_TRUE(waits.establish(connects, true));
+  EXPECT_FALSE(connects.establish(waits, false));
+  ASSERT_TRUE(eventually({&near, &far}, [&] { return connects.events.is_established; }));
+  waits.endpoint->go_up();
+  connects.endpoint->go_up();
+  Worker again("tcp", "lo", far.queue.meeting_place().number);
+  End late(near);
+  End early(far);
+  EXPECT_TRUE(late.establish(early, true));  // on the same path, not up yet
+  const ucp_ep_h visitor = visit(again, near.queue);
+  EXPECT_TRUE(eventually({&near, &far}, [&] {
+    again.progress();
+    return near.queue.path_count() == 2;
+  })) << "the visitor is for the one that is not up yet";
+  EXPECT_FALSE(eventually(
+      {&near, &far},
+      [&] {
+        again.progress();
+        return waits.events.failure != Status::ok || connects.events.failure != Status::ok;
+      },
+      300ms))
+      << waits.events.what << connects.events.what;
+  again.close(visitor);
+  EXPECT_FALSE(eventually(
+      {&near, &far},
+      [&] { return waits.events.failure != Status::ok || connects.events.failure != Status::ok; }, 300ms))
+      << waits.events.what << connects.events.what;
+}
+
 TEST(Paths, ThoseThatNobodyUsesAreBounded) {
   constexpr std::size_t most = 64;
   Side near(WireUp::address);
