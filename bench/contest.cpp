@@ -218,8 +218,9 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
   const double budget = std::chrono::duration<double>(plan.deadline - Clock::now()).count();
   const double slice_seconds =
       std::clamp(budget / (wanted_pairs * slices_per_pair), shortest_slice, longest_slice);
-  const auto affordable = static_cast<std::size_t>(std::max(budget, 0.0) / plan.start_seconds);
-  const std::size_t starts = affordable < fewest_starts ? 1 : std::min(affordable, most_starts);
+  const double slots = std::max(budget, 0.0) / plan.start_seconds;
+  std::size_t starts =
+      slots < static_cast<double>(fewest_starts) ? 1 : std::min(static_cast<std::size_t>(slots), most_starts);
 
   result.probes.push_back(probe_cores(plan.cores));
   Tally weft_tally(workload);
@@ -230,7 +231,8 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
     result.native_problem = "this build has none for this provider";
   }
   for (std::size_t i = 0; i < starts; ++i) {
-    const auto deadline = Clock::now() + (plan.deadline - Clock::now()) / static_cast<int>(starts - i);
+    auto deadline = Clock::now() + (plan.deadline - Clock::now()) / static_cast<int>(starts - i);
+    const auto began = Clock::now();
     std::unique_ptr<Side> weft_side;
     std::unique_ptr<Side> native_side;
     const auto start_weft = [&] {
@@ -242,6 +244,13 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
       native_side = start(*native, workload, plan.cores, native_tally, slice_seconds, result.native_problem);
     }
     if (i % 2 != 0) start_weft();
+    // Starting must not take more than half of the time.
+    const double cost = std::chrono::duration<double>(Clock::now() - began).count();
+    if (i == 0 && starts > 1 && cost * static_cast<double>(starts) > budget / 2) {
+      starts = std::max<std::size_t>(static_cast<std::size_t>(budget / 2 / cost), 1);
+      if (starts < fewest_starts) starts = 1;
+      deadline = Clock::now() + (plan.deadline - Clock::now()) / static_cast<int>(starts);
+    }
     if (weft_side && native_side) {
       run_pairs(*weft_side, *native_side, i, result, deadline, plan);
     } else if (weft_side) {

@@ -49,7 +49,8 @@ struct RowResult {
 
 /// A row with time for `fewest_starts` starts its processes anew so often, `most_starts` times at most. What
 /// memory and ports they happen to get moves a ratio by several per cent, and no number of pairs between the
-/// same processes shows it. Fewer starts give no interval, so a shorter row has one.
+/// same processes shows it. (They are forks of this program, so its address layout is the same for all.)
+/// Fewer starts give no interval, so a shorter row has one.
 inline constexpr double seconds_per_start = 1.0;
 inline constexpr std::size_t fewest_starts = 6;
 inline constexpr std::size_t most_starts = 16;

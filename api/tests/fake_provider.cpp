@@ -295,6 +295,7 @@ FakeContext::FakeContext(FakeBehaviour how, provider::ContextEvents& context_eve
   ++objects;
   attributes_.device = behaviour.name + "0";
   attributes_.local_address = behaviour.local_address;
+  attributes_.met_there_only = behaviour.met_there_only;
   attributes_.limits = {.max_message = 1 << 20,
                         .max_transfer = std::uint64_t{1} << 40,
                         .max_inline = 64,

@@ -28,6 +28,7 @@ struct FakeBehaviour {
   std::optional<Status> establish_error = std::nullopt;
   std::chrono::milliseconds peer_timeout{10'000};
   std::string local_address{};  // as its attributes tell it
+  bool met_there_only = false;
 };
 
 class FakeContext;

@@ -10,8 +10,8 @@ namespace weft::test {
 namespace {
 
 struct At {
-  explicit At(std::string address)
-      : open(open_fake({.local_address = std::move(address)})),
+  explicit At(std::string address, bool there_only)
+      : open(open_fake({.local_address = std::move(address), .met_there_only = there_only})),
         queue(open.context.create_completion_queue()) {}
   Listener listen(const char* where) { return open.context.listen(where, {.queue = queue}); }
 
@@ -20,7 +20,7 @@ struct At {
 };
 
 TEST(MetAt, AnotherAddressIsRefusedWithTheOneThatIsIt) {
-  At bound("127.0.0.1");
+  At bound("127.0.0.1", true);
   for (const char* other : {"127.0.0.2:0", "[::1]:0"}) {
     try {
       static_cast<void>(bound.listen(other));
@@ -34,15 +34,15 @@ TEST(MetAt, AnotherAddressIsRefusedWithTheOneThatIsIt) {
 }
 
 TEST(MetAt, ItsOwnAndAllOfThemAreTaken) {
-  At bound("127.0.0.1");
+  At bound("127.0.0.1", true);
   EXPECT_NE(bound.listen("127.0.0.1:0").port(), 0);
   EXPECT_NE(bound.listen("localhost:0").port(), 0);
   EXPECT_NE(bound.listen(":0").port(), 0);
 }
 
-TEST(MetAt, DevicesWithoutSuchAnAddressTakeAny) {
-  for (const char* none : {"", "any"}) {
-    At open(none);
+TEST(MetAt, OtherDevicesTakeAny) {
+  for (const char* address : {"", "any", "127.0.0.1"}) {
+    At open(address, false);
     EXPECT_NE(open.listen("127.0.0.2:0").port(), 0);
   }
 }

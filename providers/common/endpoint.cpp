@@ -163,6 +163,9 @@ void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code
                     std::string_view text) noexcept {
   if (!moving()) return;
   if (pulling_) stop_pulling();
+  // Regions that answers were offered from can be deregistered from here on (MEM-5).
+  if (offers_open_) withdraw_offers();
+  offers_open_ = false;
   state_ = State::broken;
   // A lost path is not our finding: the peer's word on the cause may still come, and speaks of our
   // operations.

@@ -111,7 +111,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   // for all of it.
   void settle() noexcept {
     if (sends_.head != framing_) retire();
-    if (framing_ != sends_.tail || answers_head_ != answers_tail_ || !control_.empty() || update_due())
+    if (framing_ != sends_.tail || answers_head_ != answers_tail_ || has_control() || update_due())
       push_output();
     note_untold();
   }
@@ -305,6 +305,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
     holds_back_ = true;
     group_.note_held_back(*this);
   }
+  [[nodiscard]] bool has_control() const noexcept { return owes_taken_ || !control_.empty(); }
   void add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension = {});
 
   // endpoint_input.cpp
@@ -354,6 +355,10 @@ class alignas(64) Endpoint : public provider::Endpoint {
   // The peer need not keep more of the stream behind what it fetches.
   [[nodiscard]] bool stream_is_held(std::uint64_t most) const noexcept {
     return offers_open_ && offers_->behind_oldest(stream_framed_) >= most;
+  }
+  // Nor of what is being framed.
+  [[nodiscard]] bool is_held_with(const Outgoing& out) const noexcept {
+    return offers_open_ && offers_->behind_oldest(stream_framed_ + out.total()) >= Offers::most_behind;
   }
 
   // endpoint_fetch.cpp
@@ -436,6 +441,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   bool holds_back_ = false;       // in the group's list
   bool is_due_ = false;           // in the group's other list
   bool large_payloads_ = false;   // the last payload was large: read little beyond it
+  bool owes_taken_ = false;       // the peer has not heard of the last that was fetched
   bool pulling_ = false;          // the stream waits until an offer is fetched
   bool offers_open_ = false;      // something this side offered was not fetched yet
   std::uint32_t frame_left_ = 0;  // payload bytes of the current frame still to come

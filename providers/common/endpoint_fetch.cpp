@@ -63,7 +63,8 @@ bool Endpoint::finish_fetch() noexcept {
   const Fetch& fetch = offers.fetch(offers.fetched);
   const Transfer::Kind kind = fetch.kind;
   if (kind != Transfer::Kind::answer) operation_ = fetch.transfer;
-  add_control(wire::Type::taken, ++offers.fetched);
+  ++offers.fetched;
+  owes_taken_ = true;
   pulling_ = offers.fetched != offers.begun;
   if (kind == Transfer::Kind::answer) {
     take_answer(sends_[reads_[reads_head_ & (reads_.size() - 1)]]);

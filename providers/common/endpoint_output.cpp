@@ -54,11 +54,11 @@ void Endpoint::push_output() noexcept {
     if (update_due() || (out.total() != 0 && may_come_.worth_a_ride(receives_.depth(), window_can_wait_)))
       frame_update(out);
     if (out.total() == 0) {
-      if (control_.empty()) break;
+      if (!has_control()) break;
       continue;  // something to announce came up while framing
     }
     if (!send_framed(out)) return;
-    if (framing_ == sends_.tail && answers_head_ == answers_tail_ && control_.empty()) break;
+    if (framing_ == sends_.tail && answers_head_ == answers_tail_ && !has_control()) break;
   }
   retire();
 }
@@ -66,7 +66,7 @@ void Endpoint::push_output() noexcept {
 // While the stream is held. The peer's own may be held as well, until it hears `taken`. False: as
 // send_framed.
 bool Endpoint::push_control() noexcept {
-  while (!control_.empty() && !stream_is_held(Offers::most_control_behind)) {
+  while (has_control() && !stream_is_held(Offers::most_control_behind)) {
     Outgoing& out = group_.outgoing();
     out.clear();
     frame_control(out);
@@ -106,8 +106,14 @@ void Endpoint::add_control(wire::Type type, std::uint64_t word, std::span<const 
 
 // Keys bound, announcements, closing: they were framed when they came up.
 void Endpoint::frame_control(Outgoing& out) noexcept {
-  if (control_.empty()) [[likely]]
+  if (!has_control()) [[likely]]
     return;
+  // First, and once for all that was fetched: the peer may be able to send nothing before it hears.
+  if (owes_taken_ && out.has_room(sizeof(wire::Header))) {
+    owes_taken_ = false;
+    wire::store(out.copy_in(sizeof(wire::Header)),
+                wire::Header{static_cast<std::uint8_t>(wire::Type::taken), 0, 0, 0, offers_->fetched});
+  }
   std::size_t done = 0;
   while (done < control_.size()) {
     const std::size_t length = wire::header_size(static_cast<std::uint8_t>(control_[done]));
@@ -142,7 +148,7 @@ void Endpoint::send_held_back() noexcept {
 
 void Endpoint::frame_answers(Outgoing& out) noexcept {
   const std::uint32_t mask = static_cast<std::uint32_t>(answers_.size()) - 1;
-  while (answers_head_ != answers_tail_) {
+  while (answers_head_ != answers_tail_ && !is_held_with(out)) {
     Answer& answer = answers_[answers_head_ & mask];
     if (answer.atomic) {
       if (!out.has_room(sizeof(wire::Header))) return;
@@ -301,7 +307,7 @@ bool Endpoint::send_framed(Outgoing& out) noexcept {
 void Endpoint::frame_records(Outgoing& out) noexcept {
   const EngineOptions& options = context_.options();
   if (offers_ != nullptr) offers_->stalls_records = false;
-  while (framing_ != sends_.tail && out.total() < options.frame_payload) {
+  while (framing_ != sends_.tail && out.total() < options.frame_payload && !is_held_with(out)) {
     SendRecord& record = sends_[framing_];
     if (record.piece_count <= 1 && record.length <= copy_below_ && record.operation <= Operation::write)
         [[likely]] {

@@ -128,8 +128,8 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
     return result;
   }
   const std::uint64_t first = sends_.tail;
-  if (framing_ == first && kept_ == nullptr && control_.empty() && answers_head_ == answers_tail_ &&
-      moving() && !strict_sends_ && !strict_writes_ && !offers_open_) {
+  if (framing_ == first && kept_ == nullptr && !has_control() && answers_head_ == answers_tail_ && moving() &&
+      !strict_sends_ && !strict_writes_ && !offers_open_) {
     post_small(requests, count, result);
     if (framing_ == sends_.tail && (result.accepted == count || result.status != Status::ok)) return result;
   }

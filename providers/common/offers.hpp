@@ -41,9 +41,8 @@ struct Fetch {
 struct Offers {
   static constexpr std::size_t most_open = 16;
   static constexpr std::size_t most_fetches = 4;
-  // Bytes of the stream that leave behind the oldest open offer, before what one transmission copies
-  // (Outgoing::buffer_size); control frames, which the peer may be waiting for, beyond that; and what the
-  // other side keeps of them.
+  // Bytes of the stream behind the oldest open offer from which on nothing more is framed; control frames,
+  // which the peer may be waiting for, go on up to the second; and what the other side keeps of them.
   static constexpr std::uint64_t most_behind = std::uint64_t{32} * 1024;
   static constexpr std::uint64_t most_control_behind = std::uint64_t{128} * 1024;
   static constexpr std::uint64_t most_waiting = std::uint64_t{256} * 1024;

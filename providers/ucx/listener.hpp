@@ -51,7 +51,10 @@ class Listener {
   [[nodiscard]] ucp_conn_request_h take(std::uint64_t number) noexcept;
   // Puts one back that was taken too soon.
   void keep(ucp_conn_request_h request, std::uint64_t number) noexcept;
-  // Turns those away that waited too long. True when one came since the last call.
+  // One of those that are here may be awaited now.
+  void look_again() noexcept { news_ = true; }
+  // Turns those away that waited too long. True when one came since the last call, or look_again() was
+  // called.
   [[nodiscard]] bool look_after_visitors() noexcept;
 
  private:

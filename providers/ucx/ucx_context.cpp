@@ -34,7 +34,10 @@ UcxContext::UcxContext(provider::Host& host, const provider::OpenRequest& reques
   attributes_.segment_size = library_.lanes->message_size;
   attributes_.trust = library_.lanes->trust;
   attributes_.trust_text = library_.lanes->trust_text;
-  if (!library_.rdma.name.empty()) attributes_.local_address = ip_text(library_.rdma.address);
+  if (!library_.rdma.name.empty()) {
+    attributes_.local_address = ip_text(library_.rdma.address);
+    attributes_.met_there_only = true;
+  }
 }
 
 UcxContext::~UcxContext() {

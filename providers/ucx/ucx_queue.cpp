@@ -184,16 +184,17 @@ void UcxQueue::leave_path(Path& path, UcxEndpoint& endpoint) noexcept {
 }
 
 // Paths outlive their endpoints, and peers choose how many there are: each worker of theirs has its own. So
-// the one that nobody has used for longest ends.
+// the one that nobody has used for longest ends, but none on which last words are under way.
 void UcxQueue::bound_deserted_paths() noexcept {
   Path* oldest = nullptr;
   std::size_t count = 0;
   for (const auto& path : paths_) {
     if (!path->members.empty() || path->broken != UCS_OK) continue;
     ++count;
+    if (path->under_way != 0) continue;
     if (oldest == nullptr || path->deserted < oldest->deserted) oldest = path.get();
   }
-  if (count <= most_deserted) return;
+  if (count <= most_deserted || oldest == nullptr) return;
   oldest->broken = UCS_ERR_CANCELED;
   any_broken_ = true;
 }
@@ -294,7 +295,8 @@ bool UcxQueue::arm_fabric() noexcept {
   if (in_child()) return false;
   const bool waits_for_room = in_ucx_hands_ != 0 && !tells_of_room_;
   if (waits_for_room && ++refusals_ < most_refusals) return false;
-  if ((waits_for_room || wires_up_unwoken()) && !stuck()) {
+  // Nor does anything tell that a peer never came (look_after_awaited).
+  if ((waits_for_room || wires_up_unwoken() || awaited_ != 0) && !stuck()) {
     set_stuck(true);
     context_.request_service();
   }
@@ -339,7 +341,14 @@ void UcxQueue::drop_deserted_paths() noexcept {
   const auto now = std::chrono::steady_clock::now();
   deserted_ = 0;
   for (const auto& path : paths_) {
-    if (!path->members.empty() || path->under_way == 0 || path->broken != UCS_OK) continue;
+    if (!path->members.empty() || path->broken != UCS_OK) continue;
+    if (path->under_way == 0) {
+      // The visitor that it had is gone, and nobody waits for another one.
+      if (!path->awaited || path->endpoint != nullptr) continue;
+      path->broken = UCS_ERR_CANCELED;
+      any_broken_ = true;
+      continue;
+    }
     if (now - path->deserted < patience) {
       ++deserted_;
       continue;

@@ -37,7 +37,10 @@ Path& UcxQueue::join_listener(const MeetingPlace& place, const sockaddr_in6& add
   const auto found = std::find_if(paths_.rbegin(), paths_.rend(), [&](const auto& path) {
     return path->broken == UCS_OK && path->number == place.number && path->awaited != connects;
   });
-  return joined(found != paths_.rend() ? **found : make_listener_path(place, address, connects), endpoint);
+  if (found == paths_.rend()) return joined(make_listener_path(place, address, connects), endpoint);
+  // It may be lost to the peer, whose new visitor came before this endpoint.
+  if ((*found)->awaited) listener_->look_again();
+  return joined(**found, endpoint);
 }
 
 Path& UcxQueue::make_listener_path(const MeetingPlace& place, const sockaddr_in6& address, bool connects) {

@@ -29,9 +29,10 @@ std::vector<std::string> plugin_names() {
 
 // What the provider says of its device's address; as it was asked for when it was, since that has its scope.
 SocketAddress place_of(const provider::Context& context, const SocketAddress& asked_for) {
-  const std::string& text = context.attributes().local_address;
-  if (text.empty() || text == "any") return {};
-  return asked_for ? asked_for : SocketAddress::from_numeric(text, 0).value_or(SocketAddress());
+  const Attributes& attributes = context.attributes();
+  if (!attributes.met_there_only) return {};
+  if (asked_for) return asked_for;
+  return SocketAddress::from_numeric(attributes.local_address, 0).value_or(SocketAddress());
 }
 
 }  // namespace

@@ -63,9 +63,8 @@ class WeftLink {
 
   // One queue serves both sides, as is usual with weft.
   [[nodiscard]] std::uint64_t poll_sent() {
-    sent_ = 0;
     poll();
-    return sent_;
+    return std::exchange(sent_, 0);  // wait_receive may have come upon it
   }
   [[nodiscard]] std::uint32_t poll_received() {
     poll();

@@ -199,6 +199,56 @@ TEST(Fetches, PRG_1_two_sides_whose_streams_are_held_hear_of_each_other) {
   EXPECT_EQ(pair.b.seen.size(), 61U);
 }
 
+// As above, but all at once, so that one transmission could carry far more than may leave behind an offer.
+TEST(Fetches, PRG_1_two_sides_that_post_a_large_batch_behind_an_offer_hear_of_each_other) {
+  constexpr std::uint64_t singly = 30;  // almost as much as may leave
+  constexpr std::uint64_t count = 160;
+  constexpr std::uint64_t length = 1000;
+  MessageSide::Options options = several();
+  options.send_depth = 256;
+  MessagePair pair(options);
+  begin(pair, Operation::write);
+  pair.a.queue.ends_fetches = false;
+  ASSERT_EQ(pair.b.post(Operation::write, 0, large, 50, 500'000), Status::ok);
+  for (MessageSide* const side : {&pair.a, &pair.b}) {
+    const Segment segment = side->segment(0, length);
+    std::vector<WorkRequest> requests(count);
+    for (WorkRequest& request : requests) {
+      request.operation = Operation::write;
+      request.segments = std::span(&segment, 1);
+      request.remote = {side->ends[0].peer_memory.token, 700'000};
+    }
+    for (std::uint64_t i = 0; i < singly; ++i)
+      ASSERT_EQ(side->ends[0].endpoint->post(requests.data(), 1).accepted, 1U);
+    ASSERT_EQ(side->ends[0].endpoint->post(requests.data(), count - singly).accepted, count - singly);
+  }
+  pair.settle();
+  ASSERT_EQ(pair.a.queue.fetches_under_way(), 1U);
+  pair.a.queue.ends_fetches = true;
+  go_on(pair);
+  EXPECT_EQ(pair.a.seen.size(), count + 1);
+  EXPECT_EQ(pair.b.seen.size(), count + 1);
+}
+
+// A peer may take no message and let itself be fetched from all the same.
+TEST(Fetches, SEC_1_what_is_owed_for_many_offers_does_not_grow) {
+  MessagePair pair(several());
+  begin(pair, Operation::write);
+  for (std::uint64_t i = 0; i < 12; ++i)
+    ASSERT_EQ(pair.a.post(Operation::write, 0, large, 11 + i, 500'000), Status::ok);
+  pair.settle();
+  pair.b.ends[0].endpoint->refuses_messages = true;
+  pair.b.queue.ends_fetches = true;
+  pair.settle();
+  EXPECT_EQ(pair.b.queue.fetches_under_way(), 0U);
+  pair.b.ends[0].endpoint->refuses_messages = false;
+  const std::uint64_t before = pair.a.ends[0].endpoint->heard_of_taken;
+  pair.settle();
+  EXPECT_EQ(pair.a.ends[0].endpoint->taken, 13U);
+  EXPECT_LE(pair.a.ends[0].endpoint->heard_of_taken - before, 2U) << "one word tells of all";
+  EXPECT_EQ(pair.a.seen.size(), 13U);
+}
+
 // ---- reads
 
 TEST(Fetches, OPS_2_answers_are_fetched_by_who_reads) {
@@ -274,6 +324,24 @@ TEST(Fetches, ERR_2_who_is_read_from_withdraws_before_its_end_is_reported) {
   pair.a.queue.fail_fetches(5);
   EXPECT_EQ(pair.a.ends[0].events.failure, Status::peer_lost);
   EXPECT_TRUE(pair.a.seen.empty());
+}
+
+TEST(Fetches, MEM_5_who_fails_while_it_is_read_from_withdraws_before_memory_goes_back) {
+  MessagePair pair(several());
+  pair.go_up();
+  pair.a.queue.ends_fetches = false;
+  ASSERT_EQ(pair.a.post(Operation::read, 0, large, 1, 0), Status::ok);
+  pair.settle();
+  ASSERT_EQ(pair.a.queue.fetches_under_way(), 1U);
+  pair.b.ends[0].endpoint->path_is_broken = true;
+  WorkRequest flush;  // uses no memory of its own
+  flush.operation = Operation::flush;
+  ASSERT_EQ(pair.b.ends[0].endpoint->post(&flush, 1).status, Status::ok);
+  pair.b.poll();
+  ASSERT_EQ(pair.b.ends[0].events.failure, Status::peer_lost);
+  EXPECT_EQ(pair.b.ends[0].endpoint->withdrawn, 1);
+  EXPECT_EQ(pair.b.region->deregister(), Status::ok);
+  pair.b.ends[0].endpoint->end(lost());
 }
 
 TEST(Fetches, answers_that_cannot_be_offered_travel_in_the_stream) {

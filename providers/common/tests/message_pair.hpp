@@ -172,12 +172,14 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   bool path_is_broken = false;
   bool cannot_offer = false;
   bool refuses_pulls = false;
+  bool refuses_messages = false;
   int fetched_at_once = 0;
   int large_payloads = 0;
   int taken_small = 0;
   int stopped = 0;
   int withdrawn = 0;
   std::uint64_t taken = 0;
+  std::uint64_t heard_of_taken = 0;  // times
 
   void can_pull_now() {
     const HelperEntry entry(queue().gate());
@@ -192,7 +194,10 @@ class FakeFabricEndpoint final : public MessageEndpoint {
     wire::store(token.data(), memory.address);
     return sizeof memory.address;
   }
-  void offers_taken(std::uint64_t count) noexcept override { taken = count; }
+  void offers_taken(std::uint64_t count) noexcept override {
+    taken = count;
+    ++heard_of_taken;
+  }
   void withdraw_offers() noexcept override { ++withdrawn; }
   [[nodiscard]] Submitted pull(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
                                std::byte* to, std::uint64_t length,
@@ -232,7 +237,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
       native_code = -107;
       return Submitted::broken;
     }
-    if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
+    if (refuses_messages || own_.chance(own_.weather().refuses)) return Submitted::no_room;
     peer_->put(std::span(buffer.bytes, buffer.length));
     if (!buffer.confirmed && !own_.chance(own_.weather().later)) return Submitted::done;
     own_.keep_for_later(buffer);
@@ -247,7 +252,7 @@ class FakeFabricEndpoint final : public MessageEndpoint {
       native_code = -107;
       return Submitted::broken;
     }
-    if (own_.chance(own_.weather().refuses)) return Submitted::no_room;
+    if (refuses_messages || own_.chance(own_.weather().refuses)) return Submitted::no_room;
     std::vector<std::byte> message(sizeof header + bytes.iov_len);
     wire::store(message.data(), header);
     if (bytes.iov_len != 0) std::memcpy(message.data() + sizeof header, bytes.iov_base, bytes.iov_len);
@@ -311,6 +316,7 @@ class MessageSide {
     EngineOptions engine{};
     MessageOptions messages{};
     std::size_t endpoints = 1;
+    std::uint32_t send_depth = 64;
   };
   MessageSide(std::uint32_t id, const Options& options)
       : context(host, open_request(context_events), options.engine, options.messages),
@@ -323,7 +329,7 @@ class MessageSide {
       request.user_value = request.id;
       request.send_queue = &queue;
       request.receive_queue = &queue;
-      request.send_depth = 64;
+      request.send_depth = options.send_depth;
       request.receive_depth = 64;
       request.max_inline = 64;
       request.events = &ends[i].events;
