@@ -54,12 +54,13 @@ struct Limits {
 
 // Context::attributes().
 struct Attributes {
-  std::string provider;            // as in WEFT_PROVIDER, decorators in front
-  std::string provider_version;    // the provider's, with the fabric library's
-  std::string fabric;              // what lies beneath
-  std::string device;              // device or interface
-  std::string local_address;       // the address the device is bound to; "any" when it is not bound to one
-  bool met_there_only = false;     // peers come in at local_address alone: listening elsewhere is refused (CON-1)
+  std::string provider;          // as in WEFT_PROVIDER, decorators in front
+  std::string provider_version;  // the provider's, with the fabric library's
+  std::string fabric;            // what lies beneath
+  std::string device;            // device or interface
+  std::string local_address;     // the address the device is bound to; "any" when it is not bound to one
+  bool met_there_only =
+      false;  // peers come in at local_address alone: listening elsewhere is refused (CON-1)
   std::uint64_t segment_size = 0;  // the fabric's own unit, in bytes (MTU or largest frame)
   ThreadMode thread_mode = ThreadMode::safe;
   ProgressMode progress_mode = ProgressMode::automatic;

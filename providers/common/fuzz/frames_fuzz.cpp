@@ -2,6 +2,7 @@
 // changes, nothing crashes, nothing grows (SEC-1). The input is the peer's stream, delivered in pieces, to an
 // endpoint with receives posted and operations of its own under way. Run by scripts/check-fuzz.
 #include <cstdio>
+#include <random>
 
 #include "frames.hpp"
 #include "tests/pair.hpp"
@@ -27,11 +28,20 @@ std::size_t end_of_frame(std::span<const std::byte> stream, std::size_t at) {
   return at + std::min(left, header + wire::load<wire::Header>(stream.data() + at).length);
 }
 
+[[nodiscard]] EngineOptions options_of(bool with_offers) {
+  EngineOptions options;
+  options.frame_payload = wire::fuzzed_frame_payload;
+  if (!with_offers) return options;
+  options.offer_from = 512;
+  options.fetches_at_once = Offers::most_fetches;
+  return options;
+}
+
 // Made once: contexts, regions and memory; an endpoint pair is made for each input.
 class Bench {
  public:
-  Bench()
-      : context_(host_, EngineOptions{.frame_payload = wire::fuzzed_frame_payload}),
+  explicit Bench(bool with_offers)
+      : context_(host_, options_of(with_offers)),
         queue_(context_, 512, queue_events_),
         memory_(guard + granted + guard) {
     const auto all = weft::Access::local_write | weft::Access::remote_read | weft::Access::remote_write |
@@ -44,6 +54,7 @@ class Bench {
 
   void run(const std::uint8_t* data, std::size_t size) {
     const std::uint8_t choice = data[0];
+    random_.seed(choice + 1U);
     FakeEvents events;
     provider::EndpointRequest request;
     request.id = 1;
@@ -110,7 +121,10 @@ class Bench {
     const std::vector<std::byte> stream = endpoint.incoming;
     std::size_t counted = 0;
     std::array<Completion, 64> entries;
-    while (endpoint.deliver() && events.failures == 0) {
+    for (bool goes_on = true; goes_on && events.failures == 0;) {
+      goes_on = endpoint.deliver();
+      // Rarely enough that several are under way; all of them once nothing else comes.
+      if (random_() % 4 == 0 || !goes_on) goes_on = endpoint.fetch(random_()) || goes_on;
       const std::size_t delivered = endpoint.incoming.empty() ? stream.size() : endpoint.delivered;
       while (counted < delivered) {
         const std::size_t end = end_of_frame(stream, counted);
@@ -156,13 +170,16 @@ class Bench {
   std::vector<std::byte> memory_;
   std::unique_ptr<provider::MemoryRegion> region_;
   Key key_;
+  std::minstd_rand random_;
 };
 
 }  // namespace
 }  // namespace weft::engine::test
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  static weft::engine::test::Bench bench;
-  if (size != 0) bench.run(data, size);
+  static weft::engine::test::Bench plain(false);
+  static weft::engine::test::Bench with_offers(true);
+  if (size == 0) return 0;
+  ((data[0] & weft::engine::wire::fuzzed_with_offers) != 0 ? with_offers : plain).run(data, size);
   return 0;
 }

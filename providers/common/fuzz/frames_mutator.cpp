@@ -18,7 +18,7 @@ using Bytes = std::vector<std::byte>;
 
 class Mutator {
  public:
-  explicit Mutator(unsigned seed) : random_(seed) {}
+  Mutator(unsigned seed, bool with_offers) : with_offers_(with_offers), random_(seed) {}
 
   void change(std::vector<Bytes>& frames) {
     for (std::uint64_t times = below(6) + 1; times != 0; --times) change_once(frames);
@@ -74,12 +74,34 @@ class Mutator {
       frames.push_back(any_frame(static_cast<Type>(below(18))));
       return;
     }
+    if (with_offers_ && once_in(3)) {
+      add_offered(frames);
+      return;
+    }
     constexpr std::array usual = {Type::send,       Type::write,      Type::write,       Type::read,
                                   Type::atomic,     Type::flush,      Type::whole_send,  Type::whole_send,
                                   Type::whole_send, Type::whole_send, Type::whole_write, Type::whole_write};
     const Type type = usual[below(usual.size())];
     frames.push_back(any_frame(type));
     add_pieces(frames);
+  }
+
+  // Without its payload, which an offer stands for.
+  void add_offered(std::vector<Bytes>& frames) {
+    const std::uint32_t total = static_cast<std::uint32_t>(below(2000)) + 1;
+    const auto asks = once_in(4) ? acknowledge : std::uint8_t{0};
+    switch (below(4)) {
+      case 0:
+        frames.push_back(frame(Type::read_data, 0, 0, 0));
+        frames.push_back(frame(Type::offer, 0, 8, 2048));
+        return;
+      case 1:
+        frames.push_back(frame(Type::send, asks | charged, 0, total, SendExtension{7, 0}));
+        break;
+      default:
+        frames.push_back(frame(Type::write, asks, 0, offset(), AccessExtension{slot(), 9, total}));
+    }
+    frames.push_back(frame(Type::offer, 0, static_cast<std::uint32_t>(below(max_token)) + 1, total));
   }
 
   // What is too long for one frame goes on in further ones.
@@ -135,6 +157,7 @@ class Mutator {
     }
   }
 
+  const bool with_offers_;
   bool wild_ = false;
   std::minstd_rand random_;
 };
@@ -159,7 +182,7 @@ std::vector<Bytes> split(const std::byte* bytes, std::size_t size) {
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size, std::size_t max_size,
                                                unsigned seed) {
   using namespace weft::engine::wire;
-  Mutator mutator(seed);
+  Mutator mutator(seed, size != 0 && (data[0] & fuzzed_with_offers) != 0);
   if (size == 0 || mutator.below(8) == 0) return LLVMFuzzerMutate(data, size, max_size);
   std::vector<Bytes> frames = split(reinterpret_cast<const std::byte*>(data) + 1, size - 1);
   mutator.change(frames);

@@ -158,6 +158,18 @@ class StreamEndpoint final : public Endpoint {
     if (arrived(put)) settle();
     return true;
   }
+  // A part of one of what is being fetched is there; false when nothing is.
+  bool fetch(std::uint64_t which) {
+    const Entry entry(group().gate());
+    if (context().options().offer_from == 0 || !moving() || first_pull() == pulls_end()) return false;
+    std::uint64_t number = first_pull() + which % (pulls_end() - first_pull());
+    while (!pulling(number)) number = number + 1 == pulls_end() ? first_pull() : number + 1;
+    const Piece place = pull_place(number, 1 + which % 1000);
+    std::memset(place.address, 0x5e, place.length);
+    pulled(number, place.length);
+    settle();
+    return true;
+  }
   void resume() {
     const Entry entry(group().gate());
     push_output();
@@ -187,6 +199,10 @@ class StreamEndpoint final : public Endpoint {
       taken += part;
     }
     return static_cast<std::ptrdiff_t>(taken);
+  }
+  [[nodiscard]] std::size_t offer(const Piece& memory, std::span<std::byte> token) noexcept override {
+    wire::store(token.data(), memory.address);
+    return sizeof memory.address;
   }
   void output_waits(bool /*waits*/) noexcept override {}
   void attach() noexcept override {}
