@@ -192,6 +192,12 @@ void fill_comparisons(RowResult& result) {
 
 }  // namespace
 
+std::size_t starts_within(double seconds, double start_seconds, double cost) noexcept {
+  const double slots =
+      std::min(seconds / std::max(start_seconds, 2 * cost), static_cast<double>(most_starts));
+  return slots < static_cast<double>(fewest_starts) ? 1 : static_cast<std::size_t>(slots);
+}
+
 RowResult run_contest(const std::string& provider, const Workload& workload, const Contender& weft,
                       const std::optional<Contender>& native, const ContestPlan& plan) {
   RowResult result{.provider = provider,
@@ -218,9 +224,7 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
   const double budget = std::chrono::duration<double>(plan.deadline - Clock::now()).count();
   const double slice_seconds =
       std::clamp(budget / (wanted_pairs * slices_per_pair), shortest_slice, longest_slice);
-  const double slots = std::max(budget, 0.0) / plan.start_seconds;
-  std::size_t starts =
-      slots < static_cast<double>(fewest_starts) ? 1 : std::min(static_cast<std::size_t>(slots), most_starts);
+  std::size_t starts = starts_within(budget, plan.start_seconds, 0);
 
   result.probes.push_back(probe_cores(plan.cores));
   Tally weft_tally(workload);
@@ -244,12 +248,10 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
       native_side = start(*native, workload, plan.cores, native_tally, slice_seconds, result.native_problem);
     }
     if (i % 2 != 0) start_weft();
-    // Starting must not take more than half of the time.
-    const double cost = std::chrono::duration<double>(Clock::now() - began).count();
-    if (i == 0 && starts > 1 && cost * static_cast<double>(starts) > budget / 2) {
-      starts = std::max<std::size_t>(static_cast<std::size_t>(budget / 2 / cost), 1);
-      if (starts < fewest_starts) starts = 1;
-      deadline = Clock::now() + (plan.deadline - Clock::now()) / static_cast<int>(starts);
+    if (i == 0) {
+      const double cost = std::chrono::duration<double>(Clock::now() - began).count();
+      starts = starts_within(budget, plan.start_seconds, cost);
+      deadline = began + (plan.deadline - began) / static_cast<int>(starts);
     }
     if (weft_side && native_side) {
       run_pairs(*weft_side, *native_side, i, result, deadline, plan);

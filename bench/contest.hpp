@@ -55,6 +55,10 @@ inline constexpr double seconds_per_start = 1.0;
 inline constexpr std::size_t fewest_starts = 6;
 inline constexpr std::size_t most_starts = 16;
 
+/// How many starts a row has that takes so many seconds, when one start costs `cost` seconds: at most half of
+/// the time goes into starting.
+[[nodiscard]] std::size_t starts_within(double seconds, double start_seconds, double cost) noexcept;
+
 struct ContestPlan {
   Cores cores;
   std::chrono::steady_clock::time_point deadline;

@@ -88,11 +88,21 @@ ContestPlan short_plan() {
   return {any_cores(), std::chrono::steady_clock::now() + std::chrono::milliseconds(50), {}};
 }
 
-// Every start is measured, and none more often than allowed.
+TEST(Contest, HasAsManyStartsAsTheTimeAllows) {
+  EXPECT_EQ(starts_within(12, 1, 0), 12U);
+  EXPECT_EQ(starts_within(100, 1, 0), most_starts);
+  EXPECT_EQ(starts_within(6, 1, 0.5), fewest_starts);
+  EXPECT_EQ(starts_within(5.9, 1, 0), 1U) << "fewer give no interval";
+  EXPECT_EQ(starts_within(12, 1, 0.75), 8U) << "half of the time";
+  EXPECT_EQ(starts_within(12, 1, 2), 1U);
+  EXPECT_EQ(starts_within(-1, 1, 0), 1U);
+}
+
+// All of them are measured.
 TEST(Contest, StartsTheProcessesAnewWhenThereIsTime) {
   const Contender contender = contender_with<QuietServer>();
-  ContestPlan plan = short_plan();
-  plan.start_seconds = 0.050 / 8;
+  const ContestPlan plan{
+      any_cores(), std::chrono::steady_clock::now() + std::chrono::seconds(3), {}, 3.0 / 8};
   const RowResult result = run_contest("any", {.metric = Metric::rate}, contender, contender, plan);
   EXPECT_EQ(result.weft_problem, "");
   std::set<std::size_t> starts;
