@@ -96,7 +96,8 @@ void UcxQueue::admit(Path& path, ucp_conn_request_h visitor) noexcept {
 
 void UcxQueue::admit_visitors() noexcept {
   if (!listener_->look_after_visitors()) return;
-  for (std::size_t i = 0, count = paths_.size(); i != count; ++i) {
+  const std::size_t count = paths_.size();  // split() adds to them
+  for (std::size_t i = 0; i != count; ++i) {
     Path& path = *paths_[i];
     if (!path.awaited || path.broken != UCS_OK) continue;
     const ucp_conn_request_h visitor = listener_->take(path.number);
