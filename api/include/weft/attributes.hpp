@@ -59,8 +59,7 @@ struct Attributes {
   std::string fabric;            // what lies beneath
   std::string device;            // device or interface
   std::string local_address;     // the address the device is bound to; "any" when it is not bound to one
-  bool met_there_only =
-      false;  // peers come in at local_address alone: listening elsewhere is refused (CON-1)
+  bool met_there_only = false;   // peers come in at local_address alone; elsewhere nobody can listen (CON-1)
   std::uint64_t segment_size = 0;  // the fabric's own unit, in bytes (MTU or largest frame)
   ThreadMode thread_mode = ThreadMode::safe;
   ProgressMode progress_mode = ProgressMode::automatic;

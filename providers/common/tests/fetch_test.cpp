@@ -13,6 +13,15 @@ namespace {
   return options;
 }
 
+// a's read of b's memory is being fetched.
+void begin_read(MessagePair& pair) {
+  pair.go_up();
+  pair.a.queue.ends_fetches = false;
+  ASSERT_EQ(pair.a.post(Operation::read, 0, large, 1, 0), Status::ok);
+  pair.settle();
+  ASSERT_EQ(pair.a.queue.fetches_under_way(), 1U);
+}
+
 // b's fetches go on, and everything comes to rest.
 void go_on(MessagePair& pair) {
   pair.b.queue.ends_fetches = true;
@@ -314,11 +323,7 @@ TEST(Fetches, PRG_1_neither_answers_nor_operations_starve_in_the_stream) {
 
 TEST(Fetches, ERR_2_who_is_read_from_withdraws_before_its_end_is_reported) {
   MessagePair pair(several());
-  pair.go_up();
-  pair.a.queue.ends_fetches = false;
-  ASSERT_EQ(pair.a.post(Operation::read, 0, large, 1, 0), Status::ok);
-  pair.settle();
-  ASSERT_EQ(pair.a.queue.fetches_under_way(), 1U);
+  begin_read(pair);
   pair.b.ends[0].endpoint->end(lost());
   EXPECT_EQ(pair.b.ends[0].endpoint->withdrawn, 1);
   pair.a.queue.fail_fetches(5);
@@ -328,11 +333,7 @@ TEST(Fetches, ERR_2_who_is_read_from_withdraws_before_its_end_is_reported) {
 
 TEST(Fetches, MEM_5_who_fails_while_it_is_read_from_withdraws_before_memory_goes_back) {
   MessagePair pair(several());
-  pair.go_up();
-  pair.a.queue.ends_fetches = false;
-  ASSERT_EQ(pair.a.post(Operation::read, 0, large, 1, 0), Status::ok);
-  pair.settle();
-  ASSERT_EQ(pair.a.queue.fetches_under_way(), 1U);
+  begin_read(pair);
   pair.b.ends[0].endpoint->path_is_broken = true;
   WorkRequest flush;  // uses no memory of its own
   flush.operation = Operation::flush;
