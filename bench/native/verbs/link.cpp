@@ -13,16 +13,10 @@
 
 namespace weft::native {
 Link::Link(Device& device, Exchange& exchange, const Work& work, bool /*initiator*/)
-    : exchange_(exchange),
+    : LinkMemory(work),
+      exchange_(exchange),
       operation_(work.operation),
-      size_(size_of(work)),
-      stride_(stride_of(work)),
-      slot_count_(slots_of(work)),
-      half_size_(half_size_of(work)),
-      receive_depth_(receive_depth_of(work)),
-      memory_(static_cast<std::uint8_t*>(std::aligned_alloc(page_size, 2 * half_size_))) {
-  if (!memory_) throw std::bad_alloc();
-  std::fill_n(memory_.get(), 2 * half_size_, std::uint8_t{0});
+      receive_depth_(receive_depth_of(work)) {
   region_.reset(ibv_reg_mr(
       device.domain.get(), memory_.get(), 2 * half_size_,
       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC));

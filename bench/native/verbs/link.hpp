@@ -4,17 +4,16 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <span>
 
 #include "exchange.hpp"
+#include "link_memory.hpp"
 #include "verbs_objects.hpp"
 #include "work.hpp"
 
 namespace weft::native {
 
-class Link {
+class Link : public LinkMemory {
  public:
   using Device = native::Device;
   using Request = ibv_send_wr;
@@ -23,14 +22,6 @@ class Link {
   // Connects directly: numbers and GIDs go over `exchange`, as perftest does it. Both sides do the same.
   Link(Device& device, Exchange& exchange, const Work& work, bool initiator);
 
-  // Sent from, written from, read into.
-  [[nodiscard]] std::span<std::uint8_t> source() { return {memory_.get(), half_size_}; }
-  // Received to, written to by the peer, read by the peer.
-  [[nodiscard]] std::span<std::uint8_t> target() { return {memory_.get() + half_size_, half_size_}; }
-  [[nodiscard]] std::uint64_t slot_count() const { return slot_count_; }
-  [[nodiscard]] std::uint64_t slot_offset(std::uint64_t sequence) const {
-    return sequence % slot_count_ * stride_;
-  }
   // Fills in a request of `work.operation` for the slot of `sequence`, all but number, signal and chain.
   void prepare(Request& request, Place& segment, std::uint64_t sequence) const;
   // Whether it asks for a completion, which then has its number.
@@ -88,9 +79,6 @@ class Link {
   void create_queue_pair(Device& device, const Work& work);
   void connect(const Device& device, Exchange& exchange);
 
-  struct Free {
-    void operator()(std::uint8_t* memory) const noexcept { std::free(memory); }
-  };
   struct Grant {
     std::uint64_t address;
     std::uint32_t key;
@@ -104,15 +92,10 @@ class Link {
 
   Exchange& exchange_;
   Operation operation_;
-  std::uint64_t size_;
-  std::uint64_t stride_;
-  std::uint64_t slot_count_;
-  std::uint64_t half_size_;
   std::uint32_t receive_depth_;
   // For payloads that travel inside the request: no second fetch of the data, no buffer to wait for.
   unsigned int inline_flag_ = 0;
   std::uint64_t idle_count_ = 0;
-  std::unique_ptr<std::uint8_t, Free> memory_;
   MemoryRegion region_;
   CompletionQueue send_queue_;
   CompletionQueue receive_queue_;

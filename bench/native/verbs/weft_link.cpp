@@ -50,17 +50,11 @@ WeftLink::Device::Device(const Options& options)
     : context(Context::open(context_options(options))), name(context.attributes().device) {}
 
 WeftLink::WeftLink(Device& device, Exchange& exchange, const Work& work, bool initiator)
-    : exchange_(exchange),
+    : LinkMemory(work),
+      exchange_(exchange),
       context_(device.context),
       operation_(work.operation),
-      size_(size_of(work)),
-      stride_(stride_of(work)),
-      slot_count_(slots_of(work)),
-      half_size_(half_size_of(work)),
-      receive_depth_(receive_depth_of(work)),
-      memory_(static_cast<std::uint8_t*>(std::aligned_alloc(page_size, 2 * half_size_))) {
-  if (!memory_) throw std::bad_alloc();
-  std::fill_n(memory_.get(), 2 * half_size_, std::uint8_t{0});
+      receive_depth_(receive_depth_of(work)) {
   queue_ = device.context.create_completion_queue({.capacity = work.queue_depth() + receive_depth_});
   region_ = device.context.register_memory(
       memory_.get(), 2 * half_size_,

@@ -5,8 +5,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
-#include <memory>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,12 +12,13 @@
 #include <weft/weft.hpp>
 
 #include "exchange.hpp"
+#include "link_memory.hpp"
 #include "options.hpp"
 #include "work.hpp"
 
 namespace weft::native {
 
-class WeftLink {
+class WeftLink : public LinkMemory {
  public:
   struct Device {
     explicit Device(const Options& options);
@@ -35,12 +34,6 @@ class WeftLink {
   WeftLink& operator=(const WeftLink&) = delete;
   ~WeftLink();
 
-  [[nodiscard]] std::span<std::uint8_t> source() { return {memory_.get(), half_size_}; }
-  [[nodiscard]] std::span<std::uint8_t> target() { return {memory_.get() + half_size_, half_size_}; }
-  [[nodiscard]] std::uint64_t slot_count() const { return slot_count_; }
-  [[nodiscard]] std::uint64_t slot_offset(std::uint64_t sequence) const {
-    return sequence % slot_count_ * stride_;
-  }
   void prepare(Request& request, Place& place, std::uint64_t sequence) const;
   void mark(Request& request, std::uint64_t number, bool signal) const {
     request.context = number;
@@ -105,23 +98,14 @@ class WeftLink {
   [[noreturn]] void fail(const Completion& completion) const;
   [[noreturn]] void fail(const char* what, Status status) const;
 
-  struct Free {
-    void operator()(std::uint8_t* memory) const noexcept { std::free(memory); }
-  };
-
   Exchange& exchange_;
   Context context_;
   Operation operation_;
-  std::uint64_t size_;
-  std::uint64_t stride_;
-  std::uint64_t slot_count_;
-  std::uint64_t half_size_;
   std::uint32_t receive_depth_;
   Flags inline_flag_ = Flags::none;
   std::uint64_t sent_ = 0;
   std::uint64_t received_ = 0;  // and not asked for yet
   std::uint64_t idle_count_ = 0;
-  std::unique_ptr<std::uint8_t, Free> memory_;
   CompletionQueue queue_;
   MemoryRegion region_;
   Endpoint endpoint_;
