@@ -7,6 +7,25 @@ function(weft_sources variable)
   set(${variable} "${found}" PARENT_SCOPE)
 endfunction()
 
+# weft_compile_quickly(TARGET)
+# For tests and what they stand on. Checks expand to much code that runs once: optimising it takes most of the time that
+# its compilation takes, and gains nothing. GoogleTest's headers are compiled once for all of them.
+function(weft_compile_quickly target)
+  set(targets ${target})
+  if(NOT TARGET weft-test-headers)
+    add_library(weft-test-headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/test_headers.cpp)
+    target_link_libraries(weft-test-headers PRIVATE GTest::gmock GTest::gtest Threads::Threads)
+    target_precompile_headers(weft-test-headers PRIVATE <gmock/gmock.h> <gtest/gtest.h>)
+    list(APPEND targets weft-test-headers)
+  endif()
+  foreach(each IN LISTS targets)
+    # CMake would give programs -fPIE and libraries -fPIC, which cannot share compiled headers.
+    set_target_properties(${each} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
+    target_compile_options(${each} PRIVATE -O0 -fPIC)
+  endforeach()
+  target_precompile_headers(${target} REUSE_FROM weft-test-headers)
+endfunction()
+
 # weft_add_test(TARGET SOURCES … [LIBRARIES …] [INCLUDES …] [DEPENDS …] [TIMEOUT seconds]
 #               [SANITIZER_OPTIONS options] [ARGUMENTS …] [QUICK_ARGUMENTS …])
 # One GoogleTest program, run as one ctest test. It leaves its results as JSON in test-results/,
@@ -20,8 +39,7 @@ function(weft_add_test target)
   # A program may bring its own main; the library's is used only where it does not.
   add_executable(${target} ${arg_SOURCES})
   target_include_directories(${target} PRIVATE ${arg_INCLUDES})
-  # Checks expand to much code that runs once: optimising it costs minutes and gains nothing.
-  target_compile_options(${target} PRIVATE -O1)
+  weft_compile_quickly(${target})
   target_link_libraries(${target} PRIVATE ${arg_LIBRARIES} GTest::gmock GTest::gtest_main GTest::gtest Threads::Threads)
   if(arg_DEPENDS)
     add_dependencies(${target} ${arg_DEPENDS})
