@@ -122,7 +122,26 @@ std::unique_ptr<provider::Endpoint> Context::prepare_endpoint(const provider::En
   auto& receives = *static_cast<Queue*>(request.receive_queue);
   auto& sends = *static_cast<Queue*>(request.send_queue);
   if (&receives != &sends) receives.driven_by(sends);
-  return Endpoint::make(*this, receives, request);
+  while (true) {
+    const std::uint64_t gone = pairs_gone_.load();
+    try {
+      return Endpoint::make(*this, receives, request);
+    } catch (const Error&) {
+      // The device may be full of pairs that the helper has not destroyed yet, or just has.
+      release_ended_pairs();
+      if (pairs_gone_.load() == gone) throw;
+    }
+  }
+}
+
+void Context::release_ended_pairs() noexcept {
+  const std::lock_guard lock(queues_mutex_);
+  for (Queue* queue : queues_) {
+    const engine::HelperEntry entry(queue->gate());
+    for (Endpoint* endpoint : queue->members()) {
+      if (endpoint->leaves_pair()) endpoint->release_pair();
+    }
+  }
 }
 
 void Context::request_service() noexcept {

@@ -75,8 +75,11 @@ class Context final : public provider::Context {
   void cancel_shared_receives(std::uint64_t token) noexcept;
 
   void forget(Queue& queue) noexcept;
+  void note_pair_gone() noexcept { pairs_gone_.fetch_add(1); }
 
  private:
+  // Destroys the pairs of all endpoints that ended, instead of one a round.
+  void release_ended_pairs() noexcept;
   void read_events() noexcept;
   void tell_pair(const ibv_qp* pair, std::string_view text) noexcept;
   void tell_all(std::string_view text) noexcept;
@@ -94,6 +97,7 @@ class Context final : public provider::Context {
   std::atomic<bool> extended_entries_;
   engine::RegionTable regions_;
   std::atomic<bool> service_is_near_{false};
+  std::atomic<std::uint64_t> pairs_gone_{0};  // destroyed since the context was opened
   mutable std::mutex queues_mutex_;
   std::vector<Queue*> queues_;
   std::array<std::uint64_t, count_names> counted_before_{};  // by queues that are gone

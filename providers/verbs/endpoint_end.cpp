@@ -96,7 +96,8 @@ void Endpoint::release_pair() noexcept {
     // Entries of shared receives name the pair: they are read before it goes.
     group_.drive_all();
   }
-  pair_.reset();       // from here on the device touches no memory of it
+  pair_.reset();  // from here on the device touches no memory of it
+  if (state_ >= State::ending) context_.note_pair_gone();
   group_.drive_all();  // what it left in the device's queue; then its place can be another's
   if (shared_ != nullptr) group_.forget_pair(number_);
   group_.detach(place_, device_entries_, shared_);

@@ -88,6 +88,8 @@ void apply(FaultPlan& plan, std::string_view word) {
     plan.garbage = flag(word, value);
   } else if (name == "relaxed") {
     plan.relaxed_ms = value.empty() ? 20 : number<std::uint32_t>(word, value);
+  } else if (name == "slow-destroy") {
+    plan.destroy_ms = number<std::uint32_t>(word, value);
   } else if (name == "send-enomem") {
     plan.post_send_enomem = chance(word, value);
   } else if (name == "receive-enomem") {

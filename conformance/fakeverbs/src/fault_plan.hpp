@@ -40,6 +40,7 @@ struct FaultPlan {
   Chance port_down;              // the port goes down at this posted send
   std::uint32_t port_up_ms = 0;  // and comes up again after this; 0 never
   Chance lost;                   // from this posted send on nothing of this process reaches anybody
+  std::uint32_t destroy_ms = 0;  // how long destroying a queue pair takes
   std::uint32_t relaxed_ms =
       0;  // written bytes are seen with the next receive or behind a read, else this late
 };

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <thread>
 #include <utility>
 
 #include "faults.hpp"
@@ -195,6 +197,8 @@ int QueuePair::prepare_destruction() {
 }
 
 int destroy_queue_pair(QueuePair& pair) {
+  if (faults().plan.destroy_ms != 0)
+    std::this_thread::sleep_for(std::chrono::milliseconds(faults().plan.destroy_ms));
   const int result = pair.prepare_destruction();
   if (result == 0) delete &pair;
   return result;

@@ -120,5 +120,64 @@ TEST(Ending, ADeviceWithoutMemoryFailsTheNewcomerOnly) {
   });
 }
 
+// Takes entries of the queue until so many of `operation` were there.
+void take(Loop& loop, const weft::CompletionQueue& queue, Operation operation, std::size_t count) {
+  for (std::size_t i = 0; i < count; ++i) (void)loop.until(queue, operation);
+}
+
+// Pairs of endpoints that ended are destroyed one after the other, behind the program's back, which takes
+// half a second here; a program that keeps their handles and at once makes as many new ones does not meet the
+// device's limit.
+TEST(Ending, NewEndpointsGetThePairsOfThoseThatEnded) {
+  expect_under_plan("queue-pairs=210 slow-destroy=2", [] {
+    constexpr std::size_t connections = 100;
+    Loop loop;
+    std::vector<weft::Endpoint> kept;
+    std::vector<weft::Endpoint> started;
+    for (int round = 0; round < 3; ++round) {
+      for (weft::Endpoint& endpoint : started) endpoint.abort();
+      // Both sides of all of them, so that their pairs serve nothing any more.
+      take(loop, loop.near_queue, Operation::endpoint_ended, started.size());
+      take(loop, loop.far_queue, Operation::endpoint_ended, started.size());
+      kept.insert(kept.end(), started.begin(), started.end());
+      started.clear();
+      const weft::CompletionQueue arrivals = loop.context.create_completion_queue();
+      weft::Listener listener = loop.context.listen("127.0.0.1:0", {.queue = arrivals});
+      for (std::size_t i = 0; i < connections; ++i)
+        started.push_back(loop.context.connect(listener.address(), {.queue = loop.near_queue}));
+      for (std::size_t i = 0; i < connections; ++i) {
+        (void)loop.until(arrivals, Operation::connection_request);
+        kept.push_back(listener.next()->accept({.queue = loop.far_queue}));
+      }
+      for (weft::Endpoint& endpoint : started) {
+        try {
+          endpoint.wait_up(30s);
+        } catch (const weft::Error& error) {
+          FAIL() << "round " << round << ": " << error.what();
+        }
+      }
+      take(loop, loop.far_queue, Operation::connect, connections);
+    }
+  });
+}
+
+// Without any that ended the limit is told as such.
+TEST(Ending, ADeviceFullOfLivingPairsSaysSo) {
+  expect_under_plan("queue-pairs=4", [] {
+    Loop loop;
+    const weft::Endpoint near = loop.near;
+    const weft::Endpoint far = loop.far;
+    loop.connect();
+    try {
+      loop.context.connect(loop.listener.address(), {.queue = loop.near_queue}).wait_up(10s);
+      ADD_FAILURE() << "more pairs than the device has";
+    } catch (const weft::Error& error) {
+      EXPECT_EQ(error.code(), Status::resource_limit) << error.what();
+    }
+    EXPECT_EQ(near.state(), weft::EndpointState::up);
+    EXPECT_EQ(far.state(), weft::EndpointState::up);
+  });
+}
+
 }  // namespace
 }  // namespace fakeverbs_test
