@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 #include <thread>
@@ -247,6 +248,15 @@ TEST(Fault, TinyLimits) {
     extended.cqe = 16;
     EXPECT_EQ(ibv_create_cq_ex(side.context.get(), &extended), nullptr);
     EXPECT_EQ(errno, EOPNOTSUPP);
+  });
+}
+
+TEST(Fault, DestroyingAPairTakesItsTime) {
+  expect_under_plan("slow-destroy=20", [](Wire&) {
+    Link link;
+    const auto start = std::chrono::steady_clock::now();
+    link.a.pair.reset();
+    EXPECT_GE(std::chrono::steady_clock::now() - start, std::chrono::milliseconds(20));
   });
 }
 
