@@ -21,6 +21,10 @@ constexpr auto rxm_advice =
     "; where the device's completion queues are small, set FI_UNIVERSE_SIZE (16, say) before the program "
     "starts: libfabric makes them for that many peers, 1024 unless told";
 
+// With receives of its own for each connection it crashes when it closes one on which a message has just
+// arrived.
+constexpr auto rxm_shared_receives = "FI_OFI_RXM_USE_SRX";
+
 constexpr auto open_port =
     "Nothing is encrypted, and peers are not authenticated. libfabric's own wire code answers whoever "
     "reaches its "
@@ -72,7 +76,8 @@ constexpr std::array table = {
            .queue_size = 64,
            .trust = Trust::whoever_reaches_the_port,
            .trust_text = open_port,
-           .advice = rxm_advice},
+           .advice = rxm_advice,
+           .setting = rxm_shared_receives},
     Fabric{.name = "efa",
            .library_name = "efa",
            .manual = true,

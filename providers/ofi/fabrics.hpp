@@ -33,6 +33,9 @@ struct Fabric {
   Trust trust = Trust::connected_peers;
   const char* trust_text;
   const char* advice = "";  // where an endpoint cannot be enabled
+  // Of the environment, which libfabric reads when an endpoint is made, there being no call for it: "1"
+  // unless the user has set it. Null: none.
+  const char* setting = nullptr;
 };
 
 [[nodiscard]] std::span<const Fabric> fabrics() noexcept;
