@@ -40,7 +40,7 @@ struct Fetch {
 
 struct Offers {
   static constexpr std::size_t most_open = 16;
-  static constexpr std::size_t most_fetches = 4;
+  static constexpr std::size_t most_fetches = 16;
   // Bytes of the stream behind the oldest open offer from which on nothing more is framed; control frames,
   // which the peer may be waiting for, go on up to the second; and what the other side keeps of them.
   static constexpr std::uint64_t most_behind = std::uint64_t{32} * 1024;

@@ -80,7 +80,7 @@ class PullPort {
     std::uint32_t reads = 0;  // under way
   };
   static constexpr std::size_t most_fetches = engine::Offers::most_fetches;
-  static constexpr std::size_t most_reads = 8;  // at once
+  static constexpr std::size_t most_reads = 16;  // at once
   static constexpr std::uint32_t all_reads = (1U << most_reads) - 1;
   static constexpr std::size_t most_entries = 16;
   static constexpr std::size_t most_offers = engine::Offers::most_open;
