@@ -55,7 +55,9 @@ std::vector<Job> jobs_of(const CompareOptions& options) {
   }
   std::vector<Job> jobs;
   for (const std::string& provider : providers) {
-    for (const Workload& workload : options.workloads) {
+    const std::optional<Contender> native = find_baseline(provider);
+    const bool messages = native && native->moves_messages;
+    for (const Workload& workload : messages ? without_pieces(options.workloads) : options.workloads) {
       check_device(workload);
       jobs.push_back({provider, workload});
     }

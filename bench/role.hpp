@@ -50,6 +50,7 @@ struct Contender {
   std::string name;
   std::function<std::unique_ptr<ServerRole>(const Workload&)> make_server;
   std::function<std::unique_ptr<ClientRole>(const Workload&, const std::string& address)> make_client;
+  bool moves_messages = false;  ///< Hands each message over whole, where a stream can be given in pieces.
 };
 
 /// Untimed round trips at the start of every slice.

@@ -230,4 +230,13 @@ std::vector<Workload> select_workloads(const std::vector<std::string>& operation
   return result;
 }
 
+std::vector<Workload> without_pieces(const std::vector<Workload>& workloads) {
+  std::vector<Workload> result;
+  for (Workload workload : workloads) {
+    if (workload.metric == Metric::bandwidth) workload.native_kind = NativeKind::one_call_per_message;
+    if (std::find(result.begin(), result.end(), workload) == result.end()) result.push_back(workload);
+  }
+  return result;
+}
+
 }  // namespace perf

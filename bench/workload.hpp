@@ -46,6 +46,8 @@ struct Workload {
   std::uint32_t endpoints = 1;   ///< Between the two processes; each operation takes one at random.
   bool single = false;           ///< weft's thread mode is `single`, else the usual `safe`.
   bool shared_receives = false;  ///< One receive queue for all of them, as bare sockets have one buffer.
+
+  bool operator==(const Workload&) const = default;
 };
 
 [[nodiscard]] std::string_view to_string(Operation operation);
@@ -72,6 +74,10 @@ struct Workload {
 /// an unknown name.
 [[nodiscard]] std::vector<Workload> select_workloads(const std::vector<std::string>& operations,
                                                      const std::vector<std::size_t>& sizes);
+
+/// These rows for a bare fabric that moves messages: pieces and their acknowledgements are a stream's, so
+/// bandwidth is beside one call per message there, and rows that only differed in this are one.
+[[nodiscard]] std::vector<Workload> without_pieces(const std::vector<Workload>& workloads);
 
 /// Operations outstanding at most, in whole batches: the number of slots a workload walks.
 [[nodiscard]] std::uint32_t window(const Workload& workload);

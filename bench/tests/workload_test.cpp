@@ -45,6 +45,21 @@ TEST(SelectWorkloads, DefaultHasEveryMetricAndBothRateBaselines) {
   EXPECT_EQ(count(against_single_calls), 1);
 }
 
+TEST(WithoutPieces, RowsThatOnlyDifferedInPiecesAreOne) {
+  const std::vector<Workload> rows = select_workloads({}, {});
+  const std::vector<Workload> messages = without_pieces(rows);
+  const auto count = [](const std::vector<Workload>& in, Metric metric) {
+    return std::count_if(in.begin(), in.end(), [&](const Workload& row) { return row.metric == metric; });
+  };
+  EXPECT_EQ(count(messages, Metric::bandwidth), 6);  // sends, writes and reads of 64 KiB and of 1 MiB
+  EXPECT_EQ(count(messages, Metric::rate), count(rows, Metric::rate));
+  EXPECT_EQ(count(messages, Metric::latency), count(rows, Metric::latency));
+  for (const Workload& row : messages) {
+    EXPECT_NE(row.native_kind, NativeKind::pieces);
+    EXPECT_NE(row.native_kind, NativeKind::acknowledged);
+  }
+}
+
 TEST(SelectWorkloads, ANamePicksItsRows) {
   for (const Workload& row : select_workloads({"read"}, {})) EXPECT_EQ(row.operation, Operation::read);
   for (const Workload& row : select_workloads({"latency"}, {})) EXPECT_EQ(row.metric, Metric::latency);

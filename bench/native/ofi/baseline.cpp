@@ -36,7 +36,8 @@ Contender contender(const Fabric& fabric) {
   return {"bare libfabric", [&fabric](const Workload& workload) { return make_server(workload, fabric); },
           [&fabric](const Workload& workload, const std::string& address) {
             return make_client(workload, fabric, address);
-          }};
+          },
+          true};
 }
 
 const BaselineRegistration over_tcp({"ofi:tcp", contender(tcp)});

@@ -32,7 +32,8 @@ Contender contender(Lanes lanes) {
   return {"bare UCX", [lanes](const Workload& workload) { return make_server(workload, lanes); },
           [lanes](const Workload& workload, const std::string& address) {
             return make_client(workload, lanes, address);
-          }};
+          },
+          true};
 }
 
 const BaselineRegistration over_tcp({"ucx:tcp", contender(Lanes::tcp)});
