@@ -22,9 +22,7 @@ if(NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   find_program(WEFT_CCACHE ccache)
   mark_as_advanced(WEFT_CCACHE)
   if(WEFT_CCACHE)
-    # ccache takes compilations with a precompiled header only when told that it may.
-    set(CMAKE_CXX_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${WEFT_CCACHE}")
+    set(CMAKE_CXX_COMPILER_LAUNCHER "${WEFT_CCACHE}")
   endif()
 endif()
 

@@ -22,6 +22,11 @@ function(weft_compile_quickly target)
     # CMake would give programs -fPIE and libraries -fPIC, which cannot share compiled headers.
     set_target_properties(${each} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${each} PRIVATE -O0 -fPIC)
+    if(WEFT_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL WEFT_CCACHE)
+      # It takes compilations with a precompiled header only when told that it may.
+      set_target_properties(${each} PROPERTIES CXX_COMPILER_LAUNCHER
+        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${WEFT_CCACHE}")
+    endif()
   endforeach()
   target_precompile_headers(${target} REUSE_FROM weft-test-headers)
 endfunction()

@@ -25,6 +25,9 @@ struct EngineOptions {
   std::uint32_t offer_from =
       0;  // from this length on payload is offered to a peer that can fetch it; 0: never
   std::uint32_t fetches_at_once = 1;  // of one endpoint; at most Offers::most_fetches
+  // No further one begins ahead while so much is still to come of those under way: deregistering memory waits
+  // for them.
+  std::uint64_t fetch_bytes_at_once = std::uint64_t{16} * 1024 * 1024;
 };
 
 class Context : public provider::Context, public provider::StrictSwitches {

@@ -36,7 +36,8 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
       reads_(context.options().max_outstanding_reads),
       answers_(context.options().max_outstanding_reads) {
   may_come_.window = context.options().window;
-  if (context.options().offer_from != 0) offers_ = std::make_unique<Offers>();
+  if (context.options().offer_from != 0)
+    offers_ = std::make_unique<Offers>(context.options().fetches_at_once);
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
   limits_.max_inline = inline_limit_;

@@ -116,9 +116,9 @@ void Endpoint::take_waiting() noexcept {
 // Takes out of what waits what may come before its turn.
 void Endpoint::look_ahead() noexcept {
   Offers& offers = *offers_;
-  const std::uint32_t most =
-      std::min<std::uint32_t>(context_.options().fetches_at_once, Offers::most_fetches);
-  while (pulling_ && offers.begun - offers.fetched < most) {
+  const std::uint64_t most_bytes = context_.options().fetch_bytes_at_once;
+  while (pulling_ && offers.begun - offers.fetched < offers.fetches.size() &&
+         offers.bytes_left() < most_bytes) {
     const auto rest = std::span<const std::byte>(offers.waiting).subspan(offers.waiting_at);
     const std::size_t size = size_ahead(rest);
     if (size == 0) return;

@@ -7,6 +7,7 @@
 // longer needed. How that works together stands in api/design.md.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -39,6 +40,9 @@ struct Fetch {
 };
 
 struct Offers {
+  explicit Offers(std::uint32_t fetches_at_once)
+      : fetches(std::clamp<std::size_t>(fetches_at_once, 1, most_fetches)) {}
+
   static constexpr std::size_t most_open = 16;
   static constexpr std::size_t most_fetches = 16;
   // Bytes of the stream behind the oldest open offer from which on nothing more is framed; control frames,
@@ -73,16 +77,22 @@ struct Offers {
   // ---- what the peer offered: fetches from `fetched` to `begun` are under way, numbered since the start
   Transfer token_in;               // while the token arrives
   Transfer* offered_to = nullptr;  // what an offer may be for if it comes next
-  std::array<Fetch, most_fetches> fetches{};
+  std::vector<Fetch> fetches;      // so many at once; never longer or shorter
   std::uint64_t fetched = 0;
   std::uint64_t begun = 0;
   std::vector<std::byte> waiting;  // the stream behind the offer that is being fetched
   std::size_t waiting_at = 0;      // what is before was parsed
   bool parses_waiting = false;
 
-  [[nodiscard]] Fetch& fetch(std::uint64_t number) noexcept { return fetches[number % most_fetches]; }
+  [[nodiscard]] Fetch& fetch(std::uint64_t number) noexcept { return fetches[number % fetches.size()]; }
   [[nodiscard]] const Fetch& fetch(std::uint64_t number) const noexcept {
-    return fetches[number % most_fetches];
+    return fetches[number % fetches.size()];
+  }
+  // What is still to come of them.
+  [[nodiscard]] std::uint64_t bytes_left() const noexcept {
+    std::uint64_t sum = 0;
+    for (std::uint64_t at = fetched; at != begun; ++at) sum += fetch(at).transfer.left;
+    return sum;
   }
   template <class Which>
   [[nodiscard]] std::uint32_t count(const Which& which) const noexcept {

@@ -82,17 +82,17 @@ const fi_info* choose(const fi_info* all, const Fabric& fabric, std::string_view
   return nullptr;
 }
 
-// Only where the fabric was found. Whoever reads the environment in another thread at this moment without the
-// C library's lock may be disturbed; where it was set before, nothing is written.
-void apply_setting(const Fabric& fabric) noexcept {
-  if (fabric.setting != nullptr) ::setenv(fabric.setting, "1", 0);
-}
-
 }  // namespace
+
+void Device::apply_setting(const Fabric& fabric) {
+  if (fabric.setting == nullptr || ::setenv(fabric.setting, "1", 0) == 0) return;
+  throw Error(Status::system_error, "cannot set " + std::string(fabric.setting) +
+                                        " in the environment, from which libfabric reads it: " +
+                                        std::generic_category().message(errno));
+}
 
 Device::Device(const Fabric& fabric, std::span<const std::byte> address, std::string_view interface)
     : fabric_(fabric), info_(find(address, interface)) {
-  apply_setting(fabric);
   fid_fabric* native = nullptr;
   check(fi_fabric(info_->fabric_attr, &native, nullptr), "libfabric's fabric cannot be opened");
   native_.reset(native);

@@ -19,6 +19,10 @@ class Device {
   // Throws Error: unavailable, when libfabric offers nothing that keeps what is needed, or it cannot be
   // opened.
   Device(const Fabric& fabric, std::span<const std::byte> address, std::string_view interface);
+  // What libfabric has to be told through the environment, before it is asked for the fabric that is to be
+  // used (not by those who only look). Where the user has set it, nothing is written. Whoever reads the
+  // environment in another thread at this moment, without the C library's lock, may be disturbed.
+  static void apply_setting(const Fabric& fabric);
 
   // What of the device's name libfabric is asked for.
   [[nodiscard]] static std::string_view interface_of(const Fabric& fabric, std::string_view device) noexcept {

@@ -93,6 +93,7 @@ class OfiProvider final : public provider::Provider {
 
  private:
   static std::unique_ptr<Device> open_one(const Fabric& fabric, const provider::OpenRequest& request) {
+    Device::apply_setting(fabric);
     return std::make_unique<Device>(fabric, request.address, Device::interface_of(fabric, request.device));
   }
 

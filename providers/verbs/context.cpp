@@ -122,26 +122,31 @@ std::unique_ptr<provider::Endpoint> Context::prepare_endpoint(const provider::En
   auto& receives = *static_cast<Queue*>(request.receive_queue);
   auto& sends = *static_cast<Queue*>(request.send_queue);
   if (&receives != &sends) receives.driven_by(sends);
-  while (true) {
-    const std::uint64_t gone = pairs_gone_.load();
+  constexpr int most_tries = 16;
+  for (int tries = 1;; ++tries) {
+    const std::uint64_t gone = pairs_gone();
     try {
       return Endpoint::make(*this, receives, request);
-    } catch (const Error&) {
+    } catch (const Error& error) {
+      if (error.code() != Status::resource_limit || tries == most_tries) throw;
       // The device may be full of pairs that the helper has not destroyed yet, or just has.
-      release_ended_pairs();
-      if (pairs_gone_.load() == gone) throw;
+      if (!release_ended_pair() && pairs_gone() == gone) throw;
     }
   }
 }
 
-void Context::release_ended_pairs() noexcept {
+// One at a time: destroying takes the kernel milliseconds, for which others would wait.
+bool Context::release_ended_pair() noexcept {
   const std::lock_guard lock(queues_mutex_);
   for (Queue* queue : queues_) {
     const engine::HelperEntry entry(queue->gate());
     for (Endpoint* endpoint : queue->members()) {
-      if (endpoint->leaves_pair()) endpoint->release_pair();
+      if (!endpoint->leaves_pair()) continue;
+      endpoint->release_pair();
+      return true;
     }
   }
+  return false;
 }
 
 void Context::request_service() noexcept {

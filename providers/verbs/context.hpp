@@ -76,10 +76,11 @@ class Context final : public provider::Context {
 
   void forget(Queue& queue) noexcept;
   void note_pair_gone() noexcept { pairs_gone_.fetch_add(1); }
+  [[nodiscard]] std::uint64_t pairs_gone() const noexcept { return pairs_gone_.load(); }
 
  private:
-  // Destroys the pairs of all endpoints that ended, instead of one a round.
-  void release_ended_pairs() noexcept;
+  // Destroys the pair of an endpoint that ended, where there is one, without waiting for the helper's round.
+  bool release_ended_pair() noexcept;
   void read_events() noexcept;
   void tell_pair(const ibv_qp* pair, std::string_view text) noexcept;
   void tell_all(std::string_view text) noexcept;

@@ -42,16 +42,24 @@ void Endpoint::create_pair(std::uint32_t max_inline) {
     if (pair_) wanted.cap = attributes.cap;
     return pair_ != nullptr;
   };
-  // The wish for inline shrinks until the device agrees; what it then gives may be more.
+  // The wish for inline shrinks until the device agrees; what it then gives may be more. A device that was
+  // full when asked has said nothing about what it can: others' pairs may go in between.
+  std::uint64_t gone = context_.pairs_gone();
   while (true) {
     if (context_.extended() && attempt(one_by_one)) {
       post_send_ = &Endpoint::post_extended;
       break;
     }
+    const bool was_full = code == ENOMEM;
     if (attempt(wanted)) {
       post_send_ = pair_->context->ops.post_send;
-      if (context_.extended()) context_.no_extended_posting();  // not asked for again
+      if (context_.extended() && !was_full) context_.no_extended_posting();  // not asked for again
       break;
+    }
+    if (code == ENOMEM && context_.pairs_gone() != gone) {
+      gone = context_.pairs_gone();
+      wanted.cap.max_inline_data = one_by_one.cap.max_inline_data = max_inline;
+      continue;
     }
     if (wanted.cap.max_inline_data == 0) {
       fail_call("cannot make a queue pair of " + std::to_string(device_depth_) + " sends and " +

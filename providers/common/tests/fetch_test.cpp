@@ -36,10 +36,12 @@ TEST(Fetches, OPS_1_so_many_at_once_and_completed_in_order) {
     begin(pair);
     pair.a.fill(100'000, large, 9);
     ASSERT_EQ(pair.a.post(Operation::write, 100'000, large, 11, 600'000), Status::ok);
-    for (std::uint64_t i = 2; i < 9; ++i)
+    // More than can be fetched, or offered, at once.
+    constexpr std::uint64_t operations = 20;
+    for (std::uint64_t i = 2; i < operations; ++i)
       ASSERT_EQ(pair.a.post(Operation::send, 0, large, 10 + i), Status::ok);
     pair.settle();
-    ASSERT_EQ(pair.b.queue.fetches_under_way(), std::min(most, 9U));
+    ASSERT_EQ(pair.b.queue.fetches_under_way(), most);
     // The last first.
     while (pair.b.queue.fetches_under_way() > 1) {
       pair.b.queue.end_one_fetch(pair.b.queue.fetches_under_way() - 1);
@@ -47,12 +49,28 @@ TEST(Fetches, OPS_1_so_many_at_once_and_completed_in_order) {
       if (most == 1) break;
     }
     go_on(pair);
-    ASSERT_EQ(pair.b.seen.size(), 8U) << pair.b.ends[0].events.what;
-    for (std::uint64_t i = 0; i < 8; ++i) EXPECT_EQ(pair.b.seen[i].context, i);
-    ASSERT_EQ(pair.a.seen.size(), 9U);
-    for (std::uint64_t i = 0; i < 9; ++i) EXPECT_EQ(pair.a.seen[i].context, 10 + i);
+    ASSERT_EQ(pair.b.seen.size(), operations - 1) << pair.b.ends[0].events.what;
+    for (std::uint64_t i = 0; i < operations - 1; ++i) EXPECT_EQ(pair.b.seen[i].context, i);
+    ASSERT_EQ(pair.a.seen.size(), operations);
+    for (std::uint64_t i = 0; i < operations; ++i) EXPECT_EQ(pair.a.seen[i].context, 10 + i);
     EXPECT_TRUE(pair.b.holds(600'000, large, 9));
   }
+}
+
+// Deregistering memory waits for what is under way, so that is bounded in bytes, too.
+TEST(Fetches, MEM_5_none_begins_ahead_while_much_is_to_come_of_those_under_way) {
+  MessageSide::Options options = several(16);
+  options.engine.fetch_bytes_at_once = 2 * large - 1;
+  MessagePair pair(options);
+  begin(pair);
+  for (std::uint64_t i = 1; i < 6; ++i) ASSERT_EQ(pair.a.post(Operation::send, 0, large, 10 + i), Status::ok);
+  pair.settle();
+  EXPECT_EQ(pair.b.queue.fetches_under_way(), 2U);
+  pair.b.queue.end_one_fetch(0);
+  pair.settle();
+  EXPECT_EQ(pair.b.queue.fetches_under_way(), 2U) << "the next begins in place of what came";
+  go_on(pair);
+  EXPECT_EQ(pair.b.seen.size(), 6U);
 }
 
 TEST(Fetches, ORD_1_what_is_not_offered_does_not_come_ahead) {
