@@ -22,13 +22,38 @@ function(weft_compile_quickly target)
     # CMake would give programs -fPIE and libraries -fPIC, which cannot share compiled headers.
     set_target_properties(${each} PROPERTIES POSITION_INDEPENDENT_CODE OFF)
     target_compile_options(${each} PRIVATE -O0 -fPIC)
-    if(WEFT_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL WEFT_CCACHE)
-      # It takes compilations with a precompiled header only when told that it may.
-      set_target_properties(${each} PROPERTIES CXX_COMPILER_LAUNCHER
-        "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${WEFT_CCACHE}")
-    endif()
+    weft_cache_precompiled(${each})
   endforeach()
   target_precompile_headers(${target} REUSE_FROM weft-test-headers)
+endfunction()
+
+# weft_compile_headers_once(TARGET [OWN])
+# For the libraries of the product: reading the standard's headers and fmt's is a quarter of what their sources take to
+# compile. One compiled form serves all targets that take no flags of their own; with OWN the target gets one for itself.
+# A source still names what it uses: scripts/check-tidy compiles without.
+function(weft_compile_headers_once target)
+  set(headers <algorithm> <array> <atomic> <chrono> <functional> <map> <memory> <mutex> <optional> <set> <span> <stdexcept>
+              <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
+  if("OWN" IN_LIST ARGN)
+    target_precompile_headers(${target} PRIVATE ${headers})
+  else()
+    if(NOT TARGET weft-product-headers)
+      add_library(weft-product-headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/product_headers.cpp)
+      target_link_libraries(weft-product-headers PRIVATE Threads::Threads)
+      target_precompile_headers(weft-product-headers PRIVATE ${headers})
+      weft_cache_precompiled(weft-product-headers)
+    endif()
+    target_precompile_headers(${target} REUSE_FROM weft-product-headers)
+  endif()
+  weft_cache_precompiled(${target})
+endfunction()
+
+# weft_cache_precompiled(TARGET): ccache takes compilations with a precompiled header only when told that it may.
+function(weft_cache_precompiled target)
+  if(WEFT_CCACHE AND CMAKE_CXX_COMPILER_LAUNCHER STREQUAL WEFT_CCACHE)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER
+      "${CMAKE_COMMAND};-E;env;CCACHE_SLOPPINESS=pch_defines,time_macros;${WEFT_CCACHE}")
+  endif()
 endfunction()
 
 # weft_add_test(TARGET SOURCES … [LIBRARIES …] [INCLUDES …] [DEPENDS …] [TIMEOUT seconds]
@@ -114,6 +139,7 @@ function(weft_add_provider name)
   add_library(weft-${name}-objects OBJECT ${sources})
   target_include_directories(weft-${name}-objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${arg_INCLUDES})
   target_link_libraries(weft-${name}-objects PUBLIC weft::weft ${arg_LIBRARIES} Threads::Threads)
+  weft_compile_headers_once(weft-${name}-objects)
 
   add_library(weft-provider-${name} MODULE)
   target_link_libraries(weft-provider-${name} PRIVATE weft-${name}-objects)
