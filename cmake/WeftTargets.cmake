@@ -139,7 +139,11 @@ function(weft_add_provider name)
   add_library(weft-${name}-objects OBJECT ${sources})
   target_include_directories(weft-${name}-objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${arg_INCLUDES})
   target_link_libraries(weft-${name}-objects PUBLIC weft::weft ${arg_LIBRARIES} Threads::Threads)
-  weft_compile_headers_once(weft-${name}-objects)
+  if("weft::decorator" IN_LIST arg_LIBRARIES)
+    weft_compile_headers_once(weft-${name}-objects OWN)  # fmt by its headers alone is a flag of theirs
+  else()
+    weft_compile_headers_once(weft-${name}-objects)
+  endif()
 
   add_library(weft-provider-${name} MODULE)
   target_link_libraries(weft-provider-${name} PRIVATE weft-${name}-objects)
