@@ -117,8 +117,6 @@ class Endpoint : public provider::Endpoint {
 
  protected:
   Endpoint(Context& context, Queue& group, const provider::EndpointRequest& request);
-  template <engine::Gate::Kind kind>
-  PostResult post_receives_as(const ReceiveRequest* requests, std::size_t count) noexcept;
 
  private:
   template <engine::Gate::Kind kind>

@@ -259,7 +259,31 @@ class EndpointAs final : public Endpoint {
     return {Status::ok, 1};
   }
   PostResult post_receives(const ReceiveRequest* requests, std::size_t count) noexcept override {
-    return post_receives_as<kind>(requests, count);
+    if (count != 1 || !gate_.enter_at_once<kind>()) [[unlikely]]
+      return post_receives_slowly(requests, count);
+    ReceivePreset& preset = receive_preset_;
+    if (receive_credit_ == 0 || !preset.suits(*requests) || !group_.reserve_unshared()) [[unlikely]] {
+      gate_.leave_as<kind>();
+      return post_receives_slowly(requests, 1);
+    }
+    const Segment& segment = requests->segments.front();
+    const std::uint64_t context = requests->context;
+    const std::uint64_t region = segment.region;
+    const std::uint64_t address = preset.base + segment.offset;
+    const auto length = static_cast<std::uint32_t>(segment.length);
+    --receive_credit_;
+    preset.place.addr = address;
+    preset.place.length = length;
+    ReceiveRecord& record = receives_.back();
+    ++receives_.tail;
+    ++receives_issued_;
+    record = {context, region, false, false};
+    group_.counts().add(Count::single_receives);
+    if (const int code = ibv_post_recv(pair_.get(), &preset.work, &receive_not_taken_); code != 0)
+        [[unlikely]]
+      refused_one_receive(code);
+    gate_.leave_as<kind>();
+    return {Status::ok, 1};
   }
 };
 

@@ -33,41 +33,6 @@ bool Endpoint::choose_receive_preset(const ReceiveRequest& request) noexcept {
   return preset.suits(request);
 }
 
-template <engine::Gate::Kind kind>
-PostResult Endpoint::post_receives_as(const ReceiveRequest* requests, std::size_t count) noexcept {
-  Queue& group = group_;
-  if (count != 1 || !group.gate().enter_at_once<kind>()) [[unlikely]]
-    return post_receives_slowly(requests, count);
-  ReceivePreset& preset = receive_preset_;
-  if (receive_credit_ == 0 || !preset.suits(*requests) || !group.reserve_unshared()) [[unlikely]] {
-    group.gate().leave_as<kind>();
-    return post_receives_slowly(requests, 1);
-  }
-  const Segment& segment = requests->segments.front();
-  const std::uint64_t context = requests->context;
-  const std::uint64_t region = segment.region;
-  const std::uint64_t address = preset.base + segment.offset;
-  const auto length = static_cast<std::uint32_t>(segment.length);
-  --receive_credit_;
-  preset.place.addr = address;
-  preset.place.length = length;
-  ReceiveRecord& record = receives_.back();
-  ++receives_.tail;
-  ++receives_issued_;
-  record = {context, region, false, false};
-  group.counts().add(Count::single_receives);
-  if (const int code = ibv_post_recv(pair_.get(), &preset.work, &receive_not_taken_); code != 0) [[unlikely]]
-    refused_one_receive(code);
-  group_.gate().leave_as<kind>();
-  return {Status::ok, 1};
-}
-template PostResult Endpoint::post_receives_as<engine::Gate::Kind::announced>(const ReceiveRequest*,
-                                                                              std::size_t) noexcept;
-template PostResult Endpoint::post_receives_as<engine::Gate::Kind::fenced>(const ReceiveRequest*,
-                                                                           std::size_t) noexcept;
-template PostResult Endpoint::post_receives_as<engine::Gate::Kind::locked>(const ReceiveRequest*,
-                                                                           std::size_t) noexcept;
-
 // It was accepted: it waits, and the helper tries it again.
 void Endpoint::refused_one_receive(int code) noexcept {
   keep_receive(--receives_issued_, receive_preset_.work);
