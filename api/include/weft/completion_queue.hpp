@@ -8,6 +8,7 @@
 #include <span>
 
 #include "weft/completion.hpp"
+#include "weft/data_path.hpp"
 #include "weft/export.hpp"
 
 namespace weft {
@@ -56,9 +57,20 @@ class WEFT_API CompletionQueue {
  private:
   friend class Context;
   friend struct core::Opener;
-  explicit CompletionQueue(std::shared_ptr<core::QueueState> state) noexcept : state_(std::move(state)) {}
+  explicit CompletionQueue(std::shared_ptr<core::QueueState> state) noexcept;
+  Polled poll_with_care(std::span<Completion> entries) noexcept;
 
+  core::Aside<core::PollPath> path_;
   std::shared_ptr<core::QueueState> state_;
 };
+
+inline Polled CompletionQueue::poll(std::span<Completion> entries) noexcept {
+  core::PollPath* const path = path_.get();
+  if (path == nullptr || path->needs_care.load(std::memory_order_relaxed)) [[unlikely]]
+    return poll_with_care(entries);
+  const std::size_t count = path->provider->poll(entries.data(), entries.size());
+  if (count > 0) return {entries.data(), count, Polled::Reason::completions};
+  return {entries.data(), 0, path->is_usable() ? Polled::Reason::empty : Polled::Reason::failed};
+}
 
 }  // namespace weft

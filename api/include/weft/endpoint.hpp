@@ -7,10 +7,10 @@
 #include <memory>
 #include <span>
 #include <string>
-#include <utility>
 
 #include "weft/attributes.hpp"
 #include "weft/completion_queue.hpp"
+#include "weft/data_path.hpp"
 #include "weft/export.hpp"
 #include "weft/memory_region.hpp"
 #include "weft/receive_queue.hpp"
@@ -19,33 +19,7 @@
 namespace weft {
 
 namespace core {
-
 class EndpointHandle;
-
-// A plain pointer, except that moving from it leaves null.
-template <class Object>
-class Aside {
- public:
-  Aside() noexcept = default;
-  explicit Aside(Object* object) noexcept : object_(object) {}
-  Aside(const Aside&) noexcept = default;
-  Aside(Aside&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  Aside& operator=(const Aside&) noexcept = default;
-  Aside& operator=(Aside&& other) noexcept {
-    object_ = std::exchange(other.object_, nullptr);
-    return *this;
-  }
-  ~Aside() = default;
-  [[nodiscard]] Object* get() const noexcept { return object_; }
-
- private:
-  Object* object_ = nullptr;
-};
-
-}  // namespace core
-
-namespace provider {
-class Endpoint;
 }
 
 // How an endpoint is made, for connecting and for accepting. Depths and sizes are wishes: the limits that
@@ -153,5 +127,98 @@ class WEFT_API Endpoint {
   core::Aside<provider::Endpoint> path_;
   std::shared_ptr<core::EndpointHandle> handle_;
 };
+
+inline PostResult Endpoint::post(std::span<const WorkRequest> requests) noexcept {
+  if (path_.get() == nullptr) [[unlikely]]
+    return {Status::not_connected, 0};
+  return path_.get()->post(requests.data(), requests.size());
+}
+
+inline Status Endpoint::post(const WorkRequest& request) noexcept { return post({&request, 1}).status; }
+
+inline PostResult Endpoint::post_receives(std::span<const ReceiveRequest> requests) noexcept {
+  if (path_.get() == nullptr) [[unlikely]]
+    return {Status::not_connected, 0};
+  return path_.get()->post_receives(requests.data(), requests.size());
+}
+
+inline Status Endpoint::receive(const Segment& segment, std::uint64_t context) noexcept {
+  const ReceiveRequest request{.context = context, .segments = {&segment, 1}};
+  return post_receives({&request, 1}).status;
+}
+
+inline Status Endpoint::send(const Segment& segment, std::uint64_t context, Flags flags) noexcept {
+  return post({.operation = Operation::send,
+               .flags = flags,
+               .context = context,
+               .segments = {&segment, 1},
+               .remote = {}});
+}
+
+inline Status Endpoint::send_with_immediate(const Segment& segment, std::uint32_t immediate,
+                                            std::uint64_t context, Flags flags) noexcept {
+  return post({.operation = Operation::send,
+               .flags = flags | Flags::with_immediate,
+               .immediate = immediate,
+               .context = context,
+               .segments = {&segment, 1},
+               .remote = {}});
+}
+
+inline Status Endpoint::write(const Segment& source, const RemoteSegment& target, std::uint64_t context,
+                              Flags flags) noexcept {
+  return post({.operation = Operation::write,
+               .flags = flags,
+               .context = context,
+               .segments = {&source, 1},
+               .remote = target});
+}
+
+inline Status Endpoint::write_with_immediate(const Segment& source, const RemoteSegment& target,
+                                             std::uint32_t immediate, std::uint64_t context,
+                                             Flags flags) noexcept {
+  return post({.operation = Operation::write_with_immediate,
+               .flags = flags,
+               .immediate = immediate,
+               .context = context,
+               .segments = {&source, 1},
+               .remote = target});
+}
+
+inline Status Endpoint::read(const Segment& destination, const RemoteSegment& source, std::uint64_t context,
+                             Flags flags) noexcept {
+  return post({.operation = Operation::read,
+               .flags = flags,
+               .context = context,
+               .segments = {&destination, 1},
+               .remote = source});
+}
+
+inline Status Endpoint::fetch_add(const Segment& result, const RemoteSegment& target, std::uint64_t operand,
+                                  std::uint64_t context, Flags flags) noexcept {
+  return post({.operation = Operation::fetch_add,
+               .flags = flags,
+               .context = context,
+               .segments = {&result, 1},
+               .remote = target,
+               .operand = operand});
+}
+
+inline Status Endpoint::compare_swap(const Segment& result, const RemoteSegment& target,
+                                     std::uint64_t compare, std::uint64_t swap, std::uint64_t context,
+                                     Flags flags) noexcept {
+  return post({.operation = Operation::compare_swap,
+               .flags = flags,
+               .context = context,
+               .segments = {&result, 1},
+               .remote = target,
+               .operand = swap,
+               .compare = compare});
+}
+
+inline Status Endpoint::flush(std::uint64_t context, Flags flags) noexcept {
+  return post(
+      {.operation = Operation::flush, .flags = flags, .context = context, .segments = {}, .remote = {}});
+}
 
 }  // namespace weft

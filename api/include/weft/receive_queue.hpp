@@ -6,6 +6,7 @@
 #include <span>
 
 #include "weft/completion_queue.hpp"
+#include "weft/data_path.hpp"
 #include "weft/export.hpp"
 #include "weft/work_request.hpp"
 
@@ -40,9 +41,21 @@ class WEFT_API ReceiveQueue {
  private:
   friend class Context;
   friend struct core::Opener;
-  explicit ReceiveQueue(std::shared_ptr<core::ReceiveQueueState> state) noexcept : state_(std::move(state)) {}
+  explicit ReceiveQueue(std::shared_ptr<core::ReceiveQueueState> state) noexcept;
 
+  core::Aside<provider::ReceiveQueue> path_;
   std::shared_ptr<core::ReceiveQueueState> state_;
 };
+
+inline PostResult ReceiveQueue::post_receives(std::span<const ReceiveRequest> requests) noexcept {
+  if (path_.get() == nullptr) [[unlikely]]
+    return {Status::not_connected, 0};
+  return path_.get()->post(requests.data(), requests.size());
+}
+
+inline Status ReceiveQueue::receive(const Segment& segment, std::uint64_t context) noexcept {
+  const ReceiveRequest request{.context = context, .segments = {&segment, 1}};
+  return post_receives({&request, 1}).status;
+}
 
 }  // namespace weft

@@ -4,9 +4,11 @@
 
 namespace weft {
 
-Polled CompletionQueue::poll(std::span<Completion> entries) noexcept {
-  if (state_ == nullptr) [[unlikely]]
-    return {entries.data(), 0, Polled::Reason::failed};
+CompletionQueue::CompletionQueue(std::shared_ptr<core::QueueState> state) noexcept
+    : path_(state != nullptr ? &state->core().poll_path() : nullptr), state_(std::move(state)) {}
+
+Polled CompletionQueue::poll_with_care(std::span<Completion> entries) noexcept {
+  if (state_ == nullptr) return {entries.data(), 0, Polled::Reason::failed};
   core::QueueCore& core = state_->core();
   const std::size_t count = core.take(entries);
   if (count > 0) return {entries.data(), count, Polled::Reason::completions};

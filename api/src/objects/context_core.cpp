@@ -190,7 +190,7 @@ void ContextCore::release_all() noexcept {
     left = std::exchange(endpoints_, {});
     queues = std::exchange(queues_, {});
   }
-  closed_.store(true, std::memory_order_release);
+  unusable_.store(true, std::memory_order_release);
   for (const auto& known : queues) {
     if (const auto queue = known.lock()) queue->close();
   }
@@ -202,6 +202,7 @@ void ContextCore::release_all() noexcept {
 
 void ContextCore::enter_child() noexcept {
   if (inert_.exchange(true)) return;  // a child's child
+  unusable_.store(true, std::memory_order_relaxed);
   provider_->enter_child();
 }
 

@@ -53,7 +53,8 @@ class ContextCore {
   // ---- any thread, no lock
   // In a forked child: nothing works, nothing may be touched (MEM-7).
   [[nodiscard]] bool is_inert() const noexcept { return inert_.load(std::memory_order_relaxed); }
-  [[nodiscard]] bool is_closed() const noexcept { return closed_.load(std::memory_order_acquire); }
+  // Inert or closed.
+  [[nodiscard]] const std::atomic<bool>& unusable() const noexcept { return unusable_; }
   // Throws Error(not_connected) for a closed context and in a forked child.
   void check_usable(const char* what) const;
   // With `when_called`: lets things move, since the program is in a call (PRG-6).
@@ -96,7 +97,7 @@ class ContextCore {
   const bool when_called_;
   wire::Id id_{};
   std::atomic<bool> inert_{false};
-  std::atomic<bool> closed_{false};
+  std::atomic<bool> unusable_{false};
   std::atomic<bool> shutting_down_{false};
   bool provider_is_in_use_ = false;  // by endpoints it did not end: never destroyed
 

@@ -15,108 +15,10 @@ core::EndpointHandle& checked(const std::shared_ptr<core::EndpointHandle>& handl
   return *handle;
 }
 
-Status post_one(provider::Endpoint* path, const WorkRequest& request) noexcept {
-  if (path == nullptr) [[unlikely]]
-    return Status::not_connected;
-  return path->post(&request, 1).status;
-}
-
 }  // namespace
 
 Endpoint::Endpoint(std::shared_ptr<core::EndpointHandle> handle) noexcept
     : path_(handle != nullptr ? &handle->provider() : nullptr), handle_(std::move(handle)) {}
-
-PostResult Endpoint::post(std::span<const WorkRequest> requests) noexcept {
-  if (path_.get() == nullptr) [[unlikely]]
-    return {Status::not_connected, 0};
-  return path_.get()->post(requests.data(), requests.size());
-}
-
-Status Endpoint::post(const WorkRequest& request) noexcept { return post_one(path_.get(), request); }
-
-PostResult Endpoint::post_receives(std::span<const ReceiveRequest> requests) noexcept {
-  if (path_.get() == nullptr) [[unlikely]]
-    return {Status::not_connected, 0};
-  return path_.get()->post_receives(requests.data(), requests.size());
-}
-
-Status Endpoint::receive(const Segment& segment, std::uint64_t context) noexcept {
-  const ReceiveRequest request{.context = context, .segments = {&segment, 1}};
-  return post_receives({&request, 1}).status;
-}
-
-Status Endpoint::send(const Segment& segment, std::uint64_t context, Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::send,
-                                .flags = flags,
-                                .context = context,
-                                .segments = {&segment, 1},
-                                .remote = {}});
-}
-
-Status Endpoint::send_with_immediate(const Segment& segment, std::uint32_t immediate, std::uint64_t context,
-                                     Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::send,
-                                .flags = flags | Flags::with_immediate,
-                                .immediate = immediate,
-                                .context = context,
-                                .segments = {&segment, 1},
-                                .remote = {}});
-}
-
-Status Endpoint::write(const Segment& source, const RemoteSegment& target, std::uint64_t context,
-                       Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::write,
-                                .flags = flags,
-                                .context = context,
-                                .segments = {&source, 1},
-                                .remote = target});
-}
-
-Status Endpoint::write_with_immediate(const Segment& source, const RemoteSegment& target,
-                                      std::uint32_t immediate, std::uint64_t context, Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::write_with_immediate,
-                                .flags = flags,
-                                .immediate = immediate,
-                                .context = context,
-                                .segments = {&source, 1},
-                                .remote = target});
-}
-
-Status Endpoint::read(const Segment& destination, const RemoteSegment& source, std::uint64_t context,
-                      Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::read,
-                                .flags = flags,
-                                .context = context,
-                                .segments = {&destination, 1},
-                                .remote = source});
-}
-
-Status Endpoint::fetch_add(const Segment& result, const RemoteSegment& target, std::uint64_t operand,
-                           std::uint64_t context, Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::fetch_add,
-                                .flags = flags,
-                                .context = context,
-                                .segments = {&result, 1},
-                                .remote = target,
-                                .operand = operand});
-}
-
-Status Endpoint::compare_swap(const Segment& result, const RemoteSegment& target, std::uint64_t compare,
-                              std::uint64_t swap, std::uint64_t context, Flags flags) noexcept {
-  return post_one(path_.get(), {.operation = Operation::compare_swap,
-                                .flags = flags,
-                                .context = context,
-                                .segments = {&result, 1},
-                                .remote = target,
-                                .operand = swap,
-                                .compare = compare});
-}
-
-Status Endpoint::flush(std::uint64_t context, Flags flags) noexcept {
-  return post_one(
-      path_.get(),
-      {.operation = Operation::flush, .flags = flags, .context = context, .segments = {}, .remote = {}});
-}
 
 RemoteMemory Endpoint::import_memory(std::span<const std::byte> key) {
   core::EndpointHandle& handle = checked(handle_, "import a key");

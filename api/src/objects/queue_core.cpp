@@ -36,10 +36,12 @@ void add(int epoll, int descriptor) {
 
 }  // namespace
 
-QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity)
-    : context_(context), capacity_(capacity), needs_care_(context.when_called()) {
+QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity) : context_(context), capacity_(capacity) {
   const SignalBlock block;
   provider_ = context.provider().create_completion_queue(capacity, *this);
+  path_.provider = provider_.get();
+  path_.needs_care = context.when_called();
+  path_.unusable = &context.unusable();
 }
 
 QueueCore::~QueueCore() = default;
@@ -54,7 +56,7 @@ std::size_t QueueCore::take_with_care(std::span<Completion> entries) noexcept {
 void QueueCore::note_reports() noexcept {
   const bool any = !reports_.empty();
   has_reports_.store(any);
-  needs_care_.store(any || context_.when_called(), std::memory_order_relaxed);
+  path_.needs_care.store(any || context_.when_called(), std::memory_order_relaxed);
 }
 
 std::size_t QueueCore::take_reports(std::span<Completion> entries) noexcept {

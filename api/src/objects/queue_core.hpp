@@ -13,6 +13,7 @@
 #include "bootstrap/descriptor.hpp"
 #include "objects/context_core.hpp"
 #include "weft/completion_queue.hpp"
+#include "weft/data_path.hpp"
 #include "weft/provider/queues.hpp"
 
 namespace weft::core {
@@ -30,11 +31,13 @@ class QueueCore final : public provider::QueueEvents {
 
   // ---- the program's side
   [[nodiscard]] std::size_t take(std::span<Completion> entries) noexcept {
-    if (needs_care_.load(std::memory_order_relaxed)) [[unlikely]]
+    if (path_.needs_care.load(std::memory_order_relaxed)) [[unlikely]]
       return take_with_care(entries);
     return provider_->poll(entries.data(), entries.size());
   }
-  [[nodiscard]] bool is_usable() const noexcept { return !context_.is_inert() && !context_.is_closed(); }
+  [[nodiscard]] bool is_usable() const noexcept { return path_.is_usable(); }
+  // For the handles, which poll without a call into the core.
+  [[nodiscard]] PollPath& poll_path() noexcept { return path_; }
   [[nodiscard]] Polled wait(std::span<Completion> entries, std::chrono::nanoseconds timeout) noexcept;
   void wake() noexcept;
   [[nodiscard]] int descriptor();  // throws Error(resource_limit)
@@ -68,9 +71,7 @@ class QueueCore final : public provider::QueueEvents {
   ContextCore& context_;
   const std::uint32_t capacity_;
   std::unique_ptr<provider::CompletionQueue> provider_;
-  // Polling is more than asking the provider: there are reports, or the program's calls move the core
-  // (PRG-6).
-  std::atomic<bool> needs_care_;
+  PollPath path_;
   std::atomic<bool> has_reports_{false};
   std::atomic<bool> has_wakes_{false};
 
