@@ -3,6 +3,8 @@
 #pragma once
 
 #include <array>
+#include <bit>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,6 +15,7 @@
 #include "common/message_endpoint.hpp"
 #include "common/offers.hpp"
 #include "rdm_endpoint.hpp"
+#include "reach.hpp"
 
 namespace weft::ofi {
 
@@ -42,23 +45,28 @@ class PullPort {
   [[nodiscard]] static std::optional<InternetAddress> address_in(std::span<const std::byte> token) noexcept;
 
   // ---- with the gate held
+  // The way is tried out before anything is fetched: when nobody answers within `patience`, fetch() breaks.
   // Throws Error.
-  void connect(const std::vector<std::byte>& address);
+  void connect(const std::vector<std::byte>& address, std::chrono::milliseconds patience);
   [[nodiscard]] bool reaches() const noexcept { return peer_ != FI_ADDR_UNSPEC; }
   // From here on nobody reads or writes what was given to it.
   void close() noexcept;
   // In a forked child.
   void abandon() noexcept;
 
+  // Nobody answered where the peer offers.
+  [[nodiscard]] bool is_cut_off() const noexcept { return reach_.failed(); }
+
   // As the engine's endpoint wants it (engine::Endpoint::offer, offers_taken).
   [[nodiscard]] std::size_t offer(const engine::Piece& memory, std::span<std::byte> token) noexcept;
   void taken(std::uint64_t count) noexcept;
-  // As MessageEndpoint::pull.
+  // As MessageEndpoint::pull. no_room also while the way to the peer is tried out.
   [[nodiscard]] Submitted fetch(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
                                 std::byte* to, std::uint64_t length, std::int32_t& native_code) noexcept;
 
   // It has work, or work of the peer's may come.
   [[nodiscard]] bool is_busy() const noexcept { return made_ != taken_ || reads_ != 0 || stalled_; }
+  [[nodiscard]] int reads_under_way() const noexcept { return std::popcount(reads_); }
   bool progress() noexcept;
   [[nodiscard]] bool may_sleep() noexcept { return rdm_.may_sleep(device_); }
 
@@ -99,6 +107,7 @@ class PullPort {
   RdmEndpoint rdm_;
   std::vector<std::byte> own_address_;  // encoded
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
+  Reach reach_;
   // Offers, by their number.
   std::array<Handle<fid_mr>, most_offers> offers_;
   std::uint64_t made_ = 0;

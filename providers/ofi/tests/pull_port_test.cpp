@@ -1,0 +1,237 @@
+#include "pull_port.hpp"
+
+#include <arpa/inet.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+namespace weft::ofi {
+namespace {
+
+using Submitted = PullPort::Submitted;
+using Clock = std::chrono::steady_clock;
+using namespace std::chrono_literals;
+
+constexpr std::size_t mib = std::size_t{1} << 20;
+
+[[nodiscard]] std::vector<std::byte> loopback() {
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const auto bytes = std::as_bytes(std::span(&address, 1));
+  return {bytes.begin(), bytes.end()};
+}
+
+struct Heard final : PullEvents {
+  struct End {
+    std::uint64_t number;
+    std::uint64_t length;
+  };
+  void on_fetched(std::uint64_t number, std::uint64_t length) noexcept override {
+    ends.push_back({number, length});
+  }
+  void on_fetch_failed(std::int32_t code) noexcept override { failure = code; }
+  std::vector<End> ends;
+  std::int32_t failure = 0;
+};
+
+// One port that fetches from another, both moved on by the test.
+class PullPorts : public testing::Test {
+ protected:
+  PullPorts() {
+    fetching.set_events(heard);
+    offering.set_events(unused);
+  }
+  [[nodiscard]] std::vector<std::byte> offer(std::vector<std::byte>& memory) {
+    std::vector<std::byte> token(engine::wire::max_token);
+    token.resize(offering.offer({memory.data(), memory.size(), 0}, token));
+    return token;
+  }
+  void connect_to(const std::vector<std::byte>& token) {
+    fetching.connect(PullPort::address_in(token).value().as_socket_address(true, 0), 10s);
+  }
+  // The first makes the way.
+  [[nodiscard]] Submitted fetch(std::uint64_t number, const std::vector<std::byte>& token, std::byte* to,
+                                std::uint64_t length) {
+    const auto deadline = Clock::now() + 10s;
+    for (;;) {
+      const Submitted how = fetching.fetch(number, token, 0, to, length, native_code);
+      if (how != Submitted::no_room || Clock::now() > deadline) return how;
+      static_cast<void>(fetching.progress());
+      static_cast<void>(offering.progress());
+    }
+  }
+  template <class Done>
+  void run_until(const Done& done) {
+    const auto deadline = Clock::now() + 20s;
+    while (!done() && heard.failure == 0 && Clock::now() < deadline) {
+      static_cast<void>(fetching.progress());
+      static_cast<void>(offering.progress());
+    }
+    EXPECT_EQ(heard.failure, 0);
+    ASSERT_TRUE(done());
+  }
+  [[nodiscard]] static std::vector<std::byte> pattern(std::size_t length) {
+    std::vector<std::byte> bytes(length);
+    std::uint32_t value = 1;
+    for (std::byte& byte : bytes) byte = static_cast<std::byte>((value = value * 1664525 + 1013904223) >> 24);
+    return bytes;
+  }
+
+  Device device{*find_fabric("tcp"), loopback(), {}};
+  PullPort fetching{device, 1000};
+  PullPort offering{device, 2000};
+  Heard heard;
+  Heard unused;
+  std::int32_t native_code = 0;
+};
+
+TEST_F(PullPorts, never_more_than_16_reads_at_once_and_each_byte_once) {
+  std::vector<std::byte> source = pattern(20 * mib + 123);
+  std::vector<std::byte> target(source.size());
+  const std::vector<std::byte> token = offer(source);
+  connect_to(token);
+  ASSERT_EQ(fetch(0, token, target.data(), target.size()), Submitted::under_way);
+  EXPECT_EQ(fetching.reads_under_way(), 16);
+  int most = 0;
+  run_until([&] {
+    most = std::max(most, fetching.reads_under_way());
+    return !heard.ends.empty();
+  });
+  EXPECT_EQ(most, 16);
+  EXPECT_EQ(fetching.reads_under_way(), 0);
+  ASSERT_EQ(heard.ends.size(), 1U);
+  EXPECT_EQ(heard.ends[0].length, source.size());
+  EXPECT_EQ(target, source);
+  EXPECT_FALSE(fetching.is_busy());
+}
+
+// Each of several reads, so that some wait for those of others, and numbers that go round.
+TEST_F(PullPorts, each_of_16_fetches_at_once_is_told_of_once_and_whole) {
+  std::vector<std::byte> source = pattern(2 * mib + 4567);
+  const std::vector<std::byte> token = offer(source);
+  connect_to(token);
+  constexpr std::uint64_t at_once = 16;
+  std::vector<std::vector<std::byte>> targets(at_once, std::vector<std::byte>(source.size()));
+  for (std::uint64_t first : {std::uint64_t{0}, at_once, 2 * at_once + 5}) {
+    heard.ends.clear();
+    for (auto& target : targets) std::fill(target.begin(), target.end(), std::byte{});
+    for (std::uint64_t i = 0; i < at_once; ++i) {
+      std::vector<std::byte>& target = targets[(first + i) % at_once];
+      ASSERT_EQ(fetch(first + i, token, target.data(), source.size() - i), Submitted::under_way);
+      EXPECT_LE(fetching.reads_under_way(), 16);
+    }
+    run_until([&] { return heard.ends.size() == at_once; });
+    std::vector<bool> seen(at_once);
+    for (const Heard::End& end : heard.ends) {
+      ASSERT_LT(end.number - first, at_once);
+      EXPECT_FALSE(seen[end.number - first]);
+      seen[end.number - first] = true;
+      const std::uint64_t length = source.size() - (end.number - first);
+      EXPECT_EQ(end.length, length);
+      const std::vector<std::byte>& target = targets[end.number % at_once];
+      EXPECT_TRUE(
+          std::equal(target.begin(), target.begin() + static_cast<std::ptrdiff_t>(length), source.begin()));
+    }
+    EXPECT_EQ(fetching.reads_under_way(), 0);
+  }
+}
+
+// A plain listener in place of the peer's port.
+struct Listener {
+  explicit Listener(int backlog) : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    EXPECT_EQ(::bind(socket, at(), sizeof address), 0);
+    EXPECT_EQ(::listen(socket, backlog), 0);
+    socklen_t length = sizeof address;
+    EXPECT_EQ(::getsockname(socket, at(), &length), 0);
+  }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
+  ~Listener() {
+    for (const int caller : callers) ::close(caller);
+    close();
+  }
+  void close() {
+    if (socket >= 0) ::close(socket);
+    socket = -1;
+  }
+  // From here on the kernel answers nobody, like a firewall that drops.
+  void fill() {
+    for (int i = 0; i < 8; ++i) {
+      const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+      callers.push_back(caller);
+      static_cast<void>(::connect(caller, at(), sizeof address));
+      pollfd place{caller, POLLOUT, 0};
+      if (::poll(&place, 1, 100) == 0) return;
+    }
+    FAIL() << "it takes any number";
+  }
+  [[nodiscard]] sockaddr* at() { return reinterpret_cast<sockaddr*>(&address); }
+  [[nodiscard]] std::vector<std::byte> bytes() const {
+    const auto all = std::as_bytes(std::span(&address, 1));
+    return {all.begin(), all.end()};
+  }
+
+  sockaddr_in address = [] {
+    sockaddr_in any{};
+    any.sin_family = AF_INET;
+    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    return any;
+  }();
+  int socket;
+  std::vector<int> callers;
+};
+
+TEST_F(PullPorts, ERR_3_a_port_behind_a_firewall_is_given_up_in_time) {
+  Listener listener(0);
+  listener.fill();
+  std::vector<std::byte> source(mib);
+  std::vector<std::byte> target(mib);
+  const std::vector<std::byte> token = offer(source);
+  const auto began = Clock::now();
+  fetching.connect(listener.bytes(), 300ms);
+  EXPECT_EQ(fetching.fetch(0, token, 0, target.data(), mib, native_code), Submitted::no_room);
+  EXPECT_FALSE(fetching.is_cut_off());
+  EXPECT_EQ(fetch(0, token, target.data(), mib), Submitted::broken);
+  EXPECT_EQ(native_code, -ETIMEDOUT);
+  EXPECT_TRUE(fetching.is_cut_off());
+  EXPECT_GE(Clock::now() - began, 300ms);
+}
+
+TEST_F(PullPorts, ERR_3_a_port_that_refuses_is_given_up_at_once) {
+  Listener listener(4);
+  listener.close();
+  std::vector<std::byte> source(mib);
+  std::vector<std::byte> target(mib);
+  const std::vector<std::byte> token = offer(source);
+  fetching.connect(listener.bytes(), 10s);
+  EXPECT_EQ(fetch(0, token, target.data(), mib), Submitted::broken);
+  EXPECT_EQ(native_code, -ECONNREFUSED);
+  EXPECT_TRUE(fetching.is_cut_off());
+}
+
+TEST_F(PullPorts, ERR_3_a_peer_that_is_stopped_is_waited_for) {
+  const Listener listener(4);  // its kernel answers, and nobody accepts
+  std::vector<std::byte> source(mib);
+  std::vector<std::byte> target(mib);
+  const std::vector<std::byte> token = offer(source);
+  fetching.connect(listener.bytes(), 50ms);
+  const auto deadline = Clock::now() + 300ms;
+  while (Clock::now() < deadline) {
+    ASSERT_EQ(fetching.fetch(0, token, 0, target.data(), mib, native_code), Submitted::no_room);
+    static_cast<void>(fetching.progress());
+  }
+  EXPECT_EQ(heard.failure, 0);
+  EXPECT_FALSE(fetching.is_cut_off());
+  EXPECT_TRUE(fetching.is_busy());
+}
+
+}  // namespace
+}  // namespace weft::ofi
