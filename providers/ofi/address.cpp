@@ -1,5 +1,6 @@
 #include "address.hpp"
 
+#include <arpa/inet.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -67,6 +68,24 @@ bool InternetAddress::is_mapped() const noexcept {
 bool InternetAddress::is_any() const noexcept {
   const auto begin = address.begin() + (is_mapped() ? mapped_prefix.size() : 0);
   return std::all_of(begin, address.end(), [](std::uint8_t byte) { return byte == 0; });
+}
+
+bool InternetAddress::is_loopback() const noexcept {
+  in6_addr native;
+  std::memcpy(&native, address.data(), sizeof native);
+  return is_mapped() ? address[mapped_prefix.size()] == IN_LOOPBACKNET : IN6_IS_ADDR_LOOPBACK(&native);
+}
+
+bool InternetAddress::is_on_link() const noexcept {
+  in6_addr native;
+  std::memcpy(&native, address.data(), sizeof native);
+  return IN6_IS_ADDR_LINKLOCAL(&native);
+}
+
+std::string InternetAddress::text() const {
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  const void* const from = address.data() + (is_mapped() ? mapped_prefix.size() : 0);
+  return inet_ntop(is_mapped() ? AF_INET : AF_INET6, from, text.data(), text.size());
 }
 
 std::vector<std::byte> InternetAddress::as_socket_address(bool narrow, std::uint32_t scope) const {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 namespace weft::ofi {
@@ -25,6 +26,9 @@ struct InternetAddress {
   void encode(std::vector<std::byte>& bytes) const;
   [[nodiscard]] bool is_mapped() const noexcept;
   [[nodiscard]] bool is_any() const noexcept;
+  [[nodiscard]] bool is_loopback() const noexcept;
+  [[nodiscard]] bool is_on_link() const noexcept;  // reached within its link only
+  [[nodiscard]] std::string text() const;          // without the port
   // As sockaddr_in6, or, with `narrow`, as sockaddr_in, which takes an address that is mapped. `scope` goes
   // to link-local ones.
   [[nodiscard]] std::vector<std::byte> as_socket_address(bool narrow, std::uint32_t scope) const;

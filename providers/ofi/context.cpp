@@ -19,6 +19,8 @@ OfiContext::OfiContext(provider::Host& host, const provider::OpenRequest& reques
   attributes_.fabric = fabric.name;
   attributes_.device = request.device.empty() ? (fabric.by_address ? "any" : device_->device_name())
                                               : std::string(request.device);
+  // As good as bound, where there is nothing to choose.
+  if (fabric.by_device && request.address.empty()) attributes_.local_address = device_->only_address();
   attributes_.segment_size = options.buffers.size;
   attributes_.trust = fabric.trust;
   attributes_.trust_text = fabric.trust_text;

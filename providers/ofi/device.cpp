@@ -160,6 +160,25 @@ Handle<fid_domain> Device::open_domain(fi_info& info) const {
 
 std::string Device::device_name() const { return info_->domain_attr->name; }
 
+std::string Device::only_address() const {
+  std::int64_t code = 0;
+  const InfoHandle all = ask(make_hints(fabric_).get(), code);
+  std::string address;
+  std::string_view device;
+  for (const fi_info* at = all.get(); at != nullptr; at = at->next) {
+    if (std::string_view(at->fabric_attr->prov_name) != fabric_.library_name || at->src_addr == nullptr)
+      continue;
+    const auto own = InternetAddress::from({static_cast<const std::byte*>(at->src_addr), at->src_addrlen});
+    if (!own || own->is_on_link() || own->is_loopback()) continue;
+    const std::string text = own->text();
+    const std::string_view name = at->domain_attr->name;
+    if (!address.empty() && (text != address || name != device)) return "any";
+    address = text;
+    device = name;
+  }
+  return address.empty() ? "any" : address;
+}
+
 std::size_t Device::message_size() const noexcept {
   return std::min<std::size_t>(fabric_.message_size, info_->ep_attr->max_msg_size);
 }

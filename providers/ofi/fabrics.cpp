@@ -68,6 +68,7 @@ constexpr std::array table = {
            .library_name = "verbs;ofi_rxm",
            .priority = 95,
            .by_address = true,
+           .by_device = true,
            .waits = true,
            .forgets = true,
            .empties = true,

@@ -14,6 +14,7 @@ struct Fabric {
   const char* library_name;  // libfabric's provider
   int priority = 10;         // in automatic choice, see FabricReport
   bool by_address = false;   // endpoints are bound to an internet address; else to what the library chooses
+  bool by_device = false;    // of those addresses only the ones of its devices, and of this host's loopback
   bool named_here = false;   // endpoints are named by this side
   bool manual = false;       // asked to move on in our calls only, by no thread of its own
   bool waits = false;        // its completion queue has a descriptor to sleep on

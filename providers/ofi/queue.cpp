@@ -64,7 +64,14 @@ Port& OfiQueue::port_at(std::span<const std::byte> local_address) {
   const engine::HelperEntry entry(gate());
   const auto found =
       std::find_if(places_.begin(), places_.end(), [&](const Place& place) { return place.address == key; });
-  return found != places_.end() ? *found->port : open_port(std::move(key));
+  if (found != places_.end()) return *found->port;
+  try {
+    return open_port(std::move(key));
+  } catch (const Error& error) {
+    if (!context_.fabric().by_device || error.code() != Status::unavailable) throw;
+    throw Error(Status::unreachable, "no device has the connection's local address " + unbound.text() + " (" +
+                                         error.what() + "); connect to and from an address of one");
+  }
 }
 
 void* OfiQueue::register_buffers(std::byte* bytes, std::size_t length) {
