@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "endpoint.hpp"
@@ -71,10 +70,6 @@ class MessageEndpoint : public Endpoint {
                                        std::uint64_t /*offset*/, std::byte* /*to*/, std::uint64_t /*length*/,
                                        std::int32_t& /*native_code*/) noexcept {
     return Submitted::broken;
-  }
-  // What to say after broken.
-  [[nodiscard]] virtual std::string_view pull_problem() const noexcept {
-    return "what the peer offered cannot be read; it may have ended";
   }
   // ---- what a transport that can write natively calls, beside what endpoint.hpp tells
   // From attach() on.

@@ -47,7 +47,7 @@ void MessageEndpoint::pull_on() noexcept {
         pull_soon();
         return;
       case Submitted::broken:
-        path_broken(-native_code, pull_problem());
+        path_broken(-native_code, "what the peer offered cannot be read; it may have ended");
         return;
     }
   }

@@ -10,7 +10,6 @@ OfiContext::OfiContext(provider::Host& host, const provider::OpenRequest& reques
                        const engine::MessageOptions& options)
     : MessageContext(host, request, engine_options, options),
       interface_(Device::interface_of(device->fabric(), request.device)),
-      peer_timeout_(request.peer_timeout),
       device_(std::move(device)) {
   fill_attributes(attributes_);
   const Fabric& fabric = device_->fabric();

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstdint>
 #include <memory>
 
@@ -37,14 +36,11 @@ class OfiContext final : public engine::MessageContext {
     return false;
   }
   void give_pull_port() noexcept { pull_ports_.fetch_sub(1); }
-  // How long a peer that cannot be reached is waited for.
-  [[nodiscard]] std::chrono::milliseconds peer_timeout() const noexcept { return peer_timeout_; }
   // In a forked child the fabric stays the parent's.
   void abandon_device() noexcept { abandoned_ = true; }
 
  private:
   const std::string interface_;
-  const std::chrono::milliseconds peer_timeout_;
   std::unique_ptr<Device> device_;
   Attributes attributes_;
   std::atomic<std::uint32_t> pull_ports_{0};

@@ -66,18 +66,12 @@ engine::MessageEndpoint::Submitted OfiEndpoint::pull(std::uint64_t number, std::
     if (!address || address->is_any() || address->port == 0 || (narrow && !address->is_mapped()))
       return Submitted::broken;
     try {
-      pull_port_->connect(address->as_socket_address(narrow, peer_scope_), context_.peer_timeout());
+      pull_port_->connect(address->as_socket_address(narrow, peer_scope_));
     } catch (const std::exception&) {
       return Submitted::broken;
     }
   }
   return pull_port_->fetch(number, token, offset, to, length, native_code);
-}
-
-std::string_view OfiEndpoint::pull_problem() const noexcept {
-  if (!pull_port_ || !pull_port_->is_cut_off()) return MessageEndpoint::pull_problem();
-  return "no connection can be made to the peer's port for large payload, though its messages arrive; a "
-         "firewall must let through every port of the peer, or set WEFT_OFI_OFFER_FROM=0 on one side";
 }
 
 void OfiEndpoint::want_pull_port() noexcept {

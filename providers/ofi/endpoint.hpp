@@ -50,7 +50,6 @@ class OfiEndpoint final : public engine::MessageEndpoint, private PullEvents {
   [[nodiscard]] Submitted pull(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
                                std::byte* to, std::uint64_t length,
                                std::int32_t& native_code) noexcept override;
-  [[nodiscard]] std::string_view pull_problem() const noexcept override;
   void large_payload_passes() noexcept override {
     if (pulls_ == Pulls::not_yet) want_pull_port();
   }

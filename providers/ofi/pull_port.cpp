@@ -4,6 +4,7 @@
 #include <rdma/fi_rma.h>
 
 #include <algorithm>
+#include <bit>
 #include <cerrno>
 #include <utility>
 
@@ -31,17 +32,13 @@ std::optional<InternetAddress> PullPort::address_in(std::span<const std::byte> t
   return InternetAddress::decode(token.subspan(sizeof(Token)));
 }
 
-void PullPort::connect(const std::vector<std::byte>& address, std::chrono::milliseconds patience) {
-  peer_ = rdm_.insert(address);
-  reach_.begin(rdm_.name, address, patience);
-}
+void PullPort::connect(const std::vector<std::byte>& address) { peer_ = rdm_.insert(address); }
 
 void PullPort::close() noexcept {
   rdm_.endpoint.reset();
   for (Handle<fid_mr>& offer : offers_) offer.reset();
   rdm_.close();
   peer_ = FI_ADDR_UNSPEC;
-  reach_.stop();
   taken_ = made_;
   fetches_ = {};
   reads_ = 0;
@@ -79,10 +76,6 @@ PullPort::Submitted PullPort::fetch(std::uint64_t number, std::span<const std::b
                                     std::int32_t& native_code) noexcept {
   native_code = -EPROTO;
   if (token.size() != token_size || !is_open() || !reaches()) return Submitted::broken;
-  if (const int problem = reach_.look(); problem != 0) [[unlikely]] {
-    native_code = -problem;
-    return problem == EINPROGRESS ? Submitted::no_room : Submitted::broken;
-  }
   const auto place = engine::wire::load<Token>(token.data());
   Fetch& fetch = fetches_[number % most_fetches];
   fetch = {number, to, place.address + offset, place.key, length, 0, 0};

@@ -4,7 +4,6 @@
 
 #include <array>
 #include <bit>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -15,7 +14,6 @@
 #include "common/message_endpoint.hpp"
 #include "common/offers.hpp"
 #include "rdm_endpoint.hpp"
-#include "reach.hpp"
 
 namespace weft::ofi {
 
@@ -45,22 +43,18 @@ class PullPort {
   [[nodiscard]] static std::optional<InternetAddress> address_in(std::span<const std::byte> token) noexcept;
 
   // ---- with the gate held
-  // The way is tried out before anything is fetched: when nobody answers within `patience`, fetch() breaks.
   // Throws Error.
-  void connect(const std::vector<std::byte>& address, std::chrono::milliseconds patience);
+  void connect(const std::vector<std::byte>& address);
   [[nodiscard]] bool reaches() const noexcept { return peer_ != FI_ADDR_UNSPEC; }
   // From here on nobody reads or writes what was given to it.
   void close() noexcept;
   // In a forked child.
   void abandon() noexcept;
 
-  // Nobody answered where the peer offers.
-  [[nodiscard]] bool is_cut_off() const noexcept { return reach_.failed(); }
-
   // As the engine's endpoint wants it (engine::Endpoint::offer, offers_taken).
   [[nodiscard]] std::size_t offer(const engine::Piece& memory, std::span<std::byte> token) noexcept;
   void taken(std::uint64_t count) noexcept;
-  // As MessageEndpoint::pull. no_room also while the way to the peer is tried out.
+  // As MessageEndpoint::pull.
   [[nodiscard]] Submitted fetch(std::uint64_t number, std::span<const std::byte> token, std::uint64_t offset,
                                 std::byte* to, std::uint64_t length, std::int32_t& native_code) noexcept;
 
@@ -107,7 +101,6 @@ class PullPort {
   RdmEndpoint rdm_;
   std::vector<std::byte> own_address_;  // encoded
   fi_addr_t peer_ = FI_ADDR_UNSPEC;
-  Reach reach_;
   // Offers, by their number.
   std::array<Handle<fid_mr>, most_offers> offers_;
   std::uint64_t made_ = 0;

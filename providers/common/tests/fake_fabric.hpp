@@ -292,9 +292,6 @@ class FakeFabricEndpoint final : public MessageEndpoint {
     ++fetched_at_once;
     return Submitted::done;
   }
-  [[nodiscard]] std::string_view pull_problem() const noexcept override {
-    return refuses_pulls ? "nobody answers there" : MessageEndpoint::pull_problem();
-  }
   void stop_pull() noexcept override {
     own_.forget_fetch(*this);
     ++stopped;

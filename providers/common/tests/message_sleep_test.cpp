@@ -92,31 +92,6 @@ TEST(Messages, PRG_3_whoever_fetches_may_sleep_while_the_fabric_has_no_room_for_
   }
 }
 
-// It was tried for as long as a peer is waited for.
-TEST(Messages, PRG_3_ERR_3_a_sleeper_hears_that_what_it_waits_for_cannot_be_fetched) {
-  MessageSide::Options options;
-  options.engine.offer_from = 4096;
-  options.weather.pulls = true;
-  MessagePair pair(options);
-  pair.go_up();
-  ASSERT_EQ(pair.b.receive(0, 50'000, 1), Status::ok);
-  pair.settle();
-  FakeFabricEndpoint& fetching = *pair.b.ends[0].endpoint;
-  fetching.refuses_pulls = true;
-  ASSERT_EQ(pair.a.post(Operation::send, 0, 50'000, 10), Status::ok);
-  pair.settle();
-  bool asleep = false;
-  for (int i = 0; i < 5 && !asleep; ++i) asleep = pair.b.queue.arm();
-  ASSERT_TRUE(asleep);
-  ASSERT_TRUE(pair.b.queue.drive_for_absent());
-  EXPECT_EQ(pair.b.ends[0].events.failures, 0);
-  fetching.path_is_broken = true;
-  static_cast<void>(pair.b.queue.drive_for_absent());
-  EXPECT_EQ(pair.b.ends[0].events.failures, 1);
-  EXPECT_EQ(pair.b.ends[0].events.failure, Status::peer_lost);
-  EXPECT_EQ(pair.b.ends[0].events.what, "nobody answers there");
-}
-
 [[nodiscard]] MessageSide::Options lingering() {
   MessageSide::Options options;
   options.weather.doorbell = options.weather.lingers = true;

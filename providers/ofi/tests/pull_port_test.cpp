@@ -2,9 +2,7 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <poll.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -55,7 +53,7 @@ class PullPorts : public testing::Test {
     return token;
   }
   void connect_to(const std::vector<std::byte>& token) {
-    fetching.connect(PullPort::address_in(token).value().as_socket_address(true, 0), 10s);
+    fetching.connect(PullPort::address_in(token).value().as_socket_address(true, 0));
   }
   // The first makes the way.
   [[nodiscard]] Submitted fetch(std::uint64_t number, const std::vector<std::byte>& token, std::byte* to,
@@ -142,95 +140,6 @@ TEST_F(PullPorts, each_of_16_fetches_at_once_is_told_of_once_and_whole) {
     }
     EXPECT_EQ(fetching.reads_under_way(), 0);
   }
-}
-
-// A plain listener in place of the peer's port.
-struct Listener {
-  explicit Listener(int backlog) : socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    EXPECT_EQ(::bind(socket, at(), sizeof address), 0);
-    EXPECT_EQ(::listen(socket, backlog), 0);
-    socklen_t length = sizeof address;
-    EXPECT_EQ(::getsockname(socket, at(), &length), 0);
-  }
-  Listener(const Listener&) = delete;
-  Listener& operator=(const Listener&) = delete;
-  ~Listener() {
-    for (const int caller : callers) ::close(caller);
-    close();
-  }
-  void close() {
-    if (socket >= 0) ::close(socket);
-    socket = -1;
-  }
-  // From here on the kernel answers nobody, like a firewall that drops.
-  void fill() {
-    for (int i = 0; i < 8; ++i) {
-      const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-      callers.push_back(caller);
-      static_cast<void>(::connect(caller, at(), sizeof address));
-      pollfd place{caller, POLLOUT, 0};
-      if (::poll(&place, 1, 100) == 0) return;
-    }
-    FAIL() << "it takes any number";
-  }
-  [[nodiscard]] sockaddr* at() { return reinterpret_cast<sockaddr*>(&address); }
-  [[nodiscard]] std::vector<std::byte> bytes() const {
-    const auto all = std::as_bytes(std::span(&address, 1));
-    return {all.begin(), all.end()};
-  }
-
-  sockaddr_in address = [] {
-    sockaddr_in any{};
-    any.sin_family = AF_INET;
-    any.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return any;
-  }();
-  int socket;
-  std::vector<int> callers;
-};
-
-TEST_F(PullPorts, ERR_3_a_port_behind_a_firewall_is_given_up_in_time) {
-  Listener listener(0);
-  listener.fill();
-  std::vector<std::byte> source(mib);
-  std::vector<std::byte> target(mib);
-  const std::vector<std::byte> token = offer(source);
-  const auto began = Clock::now();
-  fetching.connect(listener.bytes(), 300ms);
-  EXPECT_EQ(fetching.fetch(0, token, 0, target.data(), mib, native_code), Submitted::no_room);
-  EXPECT_FALSE(fetching.is_cut_off());
-  EXPECT_EQ(fetch(0, token, target.data(), mib), Submitted::broken);
-  EXPECT_EQ(native_code, -ETIMEDOUT);
-  EXPECT_TRUE(fetching.is_cut_off());
-  EXPECT_GE(Clock::now() - began, 300ms);
-}
-
-TEST_F(PullPorts, ERR_3_a_port_that_refuses_is_given_up_at_once) {
-  Listener listener(4);
-  listener.close();
-  std::vector<std::byte> source(mib);
-  std::vector<std::byte> target(mib);
-  const std::vector<std::byte> token = offer(source);
-  fetching.connect(listener.bytes(), 10s);
-  EXPECT_EQ(fetch(0, token, target.data(), mib), Submitted::broken);
-  EXPECT_EQ(native_code, -ECONNREFUSED);
-  EXPECT_TRUE(fetching.is_cut_off());
-}
-
-TEST_F(PullPorts, ERR_3_a_peer_that_is_stopped_is_waited_for) {
-  const Listener listener(4);  // its kernel answers, and nobody accepts
-  std::vector<std::byte> source(mib);
-  std::vector<std::byte> target(mib);
-  const std::vector<std::byte> token = offer(source);
-  fetching.connect(listener.bytes(), 50ms);
-  const auto deadline = Clock::now() + 300ms;
-  while (Clock::now() < deadline) {
-    ASSERT_EQ(fetching.fetch(0, token, 0, target.data(), mib, native_code), Submitted::no_room);
-    static_cast<void>(fetching.progress());
-  }
-  EXPECT_EQ(heard.failure, 0);
-  EXPECT_FALSE(fetching.is_cut_off());
-  EXPECT_TRUE(fetching.is_busy());
 }
 
 }  // namespace
