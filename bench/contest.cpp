@@ -20,11 +20,6 @@ constexpr double shortest_slice = 0.002;
 constexpr double wanted_pairs = 60;
 constexpr int slices_per_pair = 4;
 
-// What a contender sets up only when it is used (connections for large payload, windows of sockets) is no
-// part of what a row measures: before anything counts each works so long, in a short row for this part of it.
-constexpr double longest_warm_up = 0.3;
-constexpr double warm_up_part = 1.0 / 20;
-
 // Work is done in runs of so many operations.
 std::uint32_t step_of(const Workload& workload) {
   const bool whole_windows = workload.metric == Metric::bandwidth || workload.metric == Metric::call;
@@ -80,11 +75,6 @@ class Side {
 
   [[nodiscard]] const std::string& fabric() const { return pair_.fabric(); }
 
-  void warm_up(double seconds) {
-    const auto end = Clock::now() + std::chrono::duration<double>(seconds);
-    while (Clock::now() < end) static_cast<void>(pair_.run(step_of(workload_)));
-  }
-
   // Finds how many operations fill a slice.
   void calibrate(double slice_seconds) {
     const std::uint64_t step = step_of(workload_);
@@ -125,11 +115,9 @@ double value_of(const Workload& workload, double fraction, const Slice& one, con
 }
 
 std::unique_ptr<Side> start(const Contender& contender, const Workload& workload, const Cores& cores,
-                            Tally& tally, double slice_seconds, double warm_up_seconds,
-                            std::string& problem) {
+                            Tally& tally, double slice_seconds, std::string& problem) {
   try {
     auto side = std::make_unique<Side>(contender, workload, cores, tally);
-    side->warm_up(warm_up_seconds);
     side->calibrate(slice_seconds);
     return side;
   } catch (const std::exception& error) {
@@ -236,7 +224,6 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
   const double budget = std::chrono::duration<double>(plan.deadline - Clock::now()).count();
   const double slice_seconds =
       std::clamp(budget / (wanted_pairs * slices_per_pair), shortest_slice, longest_slice);
-  const double warm_up_seconds = std::clamp(budget * warm_up_part, 0.0, longest_warm_up);
   std::size_t starts = starts_within(budget, plan.start_seconds, 0);
 
   result.probes.push_back(probe_cores(plan.cores));
@@ -253,14 +240,12 @@ RowResult run_contest(const std::string& provider, const Workload& workload, con
     std::unique_ptr<Side> weft_side;
     std::unique_ptr<Side> native_side;
     const auto start_weft = [&] {
-      weft_side =
-          start(weft, workload, plan.cores, weft_tally, slice_seconds, warm_up_seconds, result.weft_problem);
+      weft_side = start(weft, workload, plan.cores, weft_tally, slice_seconds, result.weft_problem);
     };
     // Who starts first differs as well.
     if (i % 2 == 0) start_weft();
     if (native) {
-      native_side = start(*native, workload, plan.cores, native_tally, slice_seconds, warm_up_seconds,
-                          result.native_problem);
+      native_side = start(*native, workload, plan.cores, native_tally, slice_seconds, result.native_problem);
     }
     if (i % 2 != 0) start_weft();
     if (i == 0) {
