@@ -20,7 +20,7 @@ struct Step {
 
 struct StepCount {
   std::uint64_t all = 0;               ///< In whatever code, the kernel apart.
-  std::uint64_t weft = 0;              ///< In libweft and in providers.
+  std::uint64_t weft = 0;              ///< In libweft and in providers; not what is inline in the program.
   std::uint64_t locked = 0;            ///< With a lock prefix or an exchange with memory, in weft's code.
   std::uint64_t allocations = 0;       ///< Calls of malloc and its kin, from anywhere.
   std::map<long, int> system_calls{};  ///< By number.

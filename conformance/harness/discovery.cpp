@@ -93,7 +93,7 @@ std::string obstacle_to_networks(const Found& found) {
   static const std::string of_the_machine = answer_of(ask_for_obstacle, {});
   if (!of_the_machine.empty()) return of_the_machine;
   if (found.local_address == "any" || found.local_address.empty()) return {};
-  return "it is bound to the device at " + found.local_address +
+  return "its device is at " + found.local_address +
          ", which stays in this machine's network; such a peer needs a second machine";
 }
 

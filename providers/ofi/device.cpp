@@ -164,17 +164,14 @@ std::string Device::only_address() const {
   std::int64_t code = 0;
   const InfoHandle all = ask(make_hints(fabric_).get(), code);
   std::string address;
-  std::string_view device;
   for (const fi_info* at = all.get(); at != nullptr; at = at->next) {
     if (std::string_view(at->fabric_attr->prov_name) != fabric_.library_name || at->src_addr == nullptr)
       continue;
     const auto own = InternetAddress::from({static_cast<const std::byte*>(at->src_addr), at->src_addrlen});
     if (!own || own->is_on_link() || own->is_loopback()) continue;
     const std::string text = own->text();
-    const std::string_view name = at->domain_attr->name;
-    if (!address.empty() && (text != address || name != device)) return "any";
+    if (!address.empty() && text != address) return "any";
     address = text;
-    device = name;
   }
   return address.empty() ? "any" : address;
 }

@@ -32,8 +32,8 @@ class Device {
   [[nodiscard]] const Fabric& fabric() const noexcept { return fabric_; }
   [[nodiscard]] fid_fabric* native() const noexcept { return native_.get(); }
   [[nodiscard]] std::string device_name() const;
-  // With addresses of devices: the address of the only device, "any" when there are several of either. Link
-  // addresses do not count.
+  // With addresses of devices: the only one that any has, "any" when there are several. Link addresses do not
+  // count.
   [[nodiscard]] std::string only_address() const;
   // A copy, with a name of its own for an endpoint where this side names them.
   [[nodiscard]] InfoHandle info(std::uint64_t name) const;

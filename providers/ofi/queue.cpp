@@ -69,8 +69,9 @@ Port& OfiQueue::port_at(std::span<const std::byte> local_address) {
     return open_port(std::move(key));
   } catch (const Error& error) {
     if (!context_.fabric().by_device || error.code() != Status::unavailable) throw;
-    throw Error(Status::unreachable, "no device has the connection's local address " + unbound.text() + " (" +
-                                         error.what() + "); connect to and from an address of one");
+    throw Error(Status::unreachable, "libfabric opens no device at the connection's local address " +
+                                         unbound.text() + " (" + error.what() +
+                                         "); connect to and from an address of one");
   }
 }
 

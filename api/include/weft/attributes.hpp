@@ -58,7 +58,7 @@ struct Attributes {
   std::string provider_version;  // the provider's, with the fabric library's
   std::string fabric;            // what lies beneath
   std::string device;            // device or interface
-  std::string local_address;     // the address the device is bound to; "any" when it is not bound to one
+  std::string local_address;     // the address the device is bound to, or the only one it has; else "any"
   bool met_there_only = false;   // peers come in at local_address alone; elsewhere nobody can listen (CON-1)
   std::uint64_t segment_size = 0;  // the fabric's own unit, in bytes (MTU or largest frame)
   ThreadMode thread_mode = ThreadMode::safe;

@@ -14,7 +14,9 @@ namespace weft::provider {
 
 class Provider;
 
-// Raised whenever anything under weft/provider/ or a public value type changes its layout or meaning.
+// Raised whenever anything under weft/provider/ or a public value type changes its layout or meaning; and
+// with it the library's minor version, since programs call the virtual functions of endpoints and queues
+// directly.
 inline constexpr std::uint32_t interface_version = 1;
 inline constexpr std::uint32_t plugin_magic = 0x54464557;  // "WEFT", little-endian
 
