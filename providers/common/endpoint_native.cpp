@@ -87,7 +87,7 @@ void Endpoint::natives_arrived(std::uint64_t bytes) noexcept {
   natives_->done = bytes;
   natives_open_ = natives_->done != natives_->sent;
   beside_open_ = natives_open_ || offers_open_;
-  for (std::size_t slot = 0; slot < natives_->borrowed.size(); ++slot) {
+  for (std::size_t slot = 0; natives_->returning != 0 && slot < natives_->borrowed.size(); ++slot) {
     if (natives_->borrowed[slot].hold == Natives::Hold::returning)
       return_if_idle(static_cast<std::uint16_t>(slot));
   }
@@ -181,6 +181,7 @@ void Endpoint::give_up(std::uint16_t slot) noexcept {
   Natives::Borrowed& place = natives_->borrowed[slot];
   if (place.hold != Natives::Hold::held) return;
   place.hold = Natives::Hold::returning;
+  ++natives_->returning;
   return_if_idle(slot);
 }
 
@@ -189,6 +190,7 @@ void Endpoint::return_if_idle(std::uint16_t slot) noexcept {
   const bool in_use = natives_->within_record && sends_[framing_].slot == slot;
   if (in_use || place.end > natives_->done) return;
   place.hold = Natives::Hold::none;
+  --natives_->returning;
   give_up_key(slot);
   add_control(wire::Type::returned, place.region, {}, slot);
 }
@@ -197,6 +199,7 @@ void Endpoint::end_natives() noexcept {
   stop_natives();
   natives_->borrowed.assign(natives_->borrowed.size(), {});
   natives_->loans.clear();
+  natives_->returning = 0;
   natives_->within_record = false;
   natives_open_ = false;
   beside_open_ = offers_open_;

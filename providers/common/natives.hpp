@@ -36,6 +36,7 @@ struct Natives {
     Hold hold = Hold::none;
   };
   std::vector<Borrowed> borrowed;
+  std::uint32_t returning = 0;  // of them
 
   // ---- what this side lends
   struct Loan {
