@@ -41,7 +41,6 @@ class Region final : public provider::MemoryRegion {
 
 constexpr auto all_access =
     Access::local_write | Access::remote_read | Access::remote_write | Access::remote_atomic;
-constexpr auto all_remote = Access::remote_read | Access::remote_write | Access::remote_atomic;
 constexpr auto writing = Access::local_write | Access::remote_write | Access::remote_atomic;
 
 std::string hexadecimal(std::uintptr_t value) {
@@ -134,29 +133,7 @@ std::unique_ptr<provider::MemoryRegion> Context::register_memory(const Registrat
   check_memory(address, request.length, request.access);
   Secret secret;
   host_.random_bytes(std::as_writable_bytes(std::span(&secret, 1)));
-  // Natively only where every remote right is granted: a fabric may not tell them apart (MEM-1).
-  std::uint64_t native = 0;
-  if (options_.native_from != 0 && (request.access & all_remote) == all_remote) {
-    const std::lock_guard lock(groups_mutex_);
-    for (Group* group : groups_) group->gate().enter_helper();
-    native = make_reachable(address, request.length);
-    for (Group* group : groups_) group->gate().leave_helper();
-  }
-  const auto undo_reachable = [&] {
-    if (native == 0) return;
-    const std::lock_guard lock(groups_mutex_);
-    for (Group* group : groups_) group->gate().enter_helper();
-    make_unreachable(native);
-    for (Group* group : groups_) group->gate().leave_helper();
-  };
-  const RegionEntry* added = nullptr;
-  try {
-    added = &regions_.add(address, request.length, request.access, secret, native);
-  } catch (...) {
-    undo_reachable();
-    throw;
-  }
-  const RegionEntry& entry = *added;
+  const RegionEntry& entry = regions_.add(address, request.length, request.access, secret);
   Key key;
   key.region = entry.token.load();
   key.length = request.length;
@@ -167,7 +144,6 @@ std::unique_ptr<provider::MemoryRegion> Context::register_memory(const Registrat
     return std::make_unique<Region>(*this, entry, key);
   } catch (...) {
     regions_.retire(key.region);
-    undo_reachable();
     regions_.free(key.region);
     throw;
   }
@@ -232,20 +208,14 @@ Status Context::deregister(std::uint64_t token) noexcept {
   bool remote = false;
   const bool live = regions_.find(token) != nullptr;
   for (const Group* group : groups_) {
-    for (const Endpoint* endpoint : group->members()) local = local || endpoint->local_operation_uses(token);
+    for (const Endpoint* endpoint : group->members()) {
+      local = local || endpoint->local_operation_uses(token);
+      remote = remote || endpoint->remote_operation_uses(token);
+    }
     for (const SharedReceives* receives : group->shared_receives()) local = local || receives->uses(token);
   }
   if (!local && live) regions_.retire(token);
-  for (Group* group : groups_) {
-    for (Endpoint* endpoint : group->members()) {
-      if (!local) endpoint->recall(token);
-      remote = remote || endpoint->remote_operation_uses(token) || endpoint->lends(token);
-    }
-  }
-  if (!local && !remote) {
-    if (const std::uint64_t native = regions_.at(token).native; native != 0) make_unreachable(native);
-    regions_.free(token);
-  }
+  if (!local && !remote) regions_.free(token);
   for (Group* group : groups_) group->gate().leave_helper();
   if (local) return Status::busy;
   return remote ? Status::again : Status::ok;

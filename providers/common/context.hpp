@@ -24,8 +24,6 @@ struct EngineOptions {
   std::uint32_t copy_below = 1024;  // payload up to this length is copied into the frame buffer
   std::uint32_t offer_from =
       0;  // from this length on payload is offered to a peer that can fetch it; 0: never
-  std::uint32_t native_from = 0;  // from this length on writes go past the stream where the peer's region is
-                                  // lent; more than copy_below. 0: never
   std::uint32_t fetches_at_once = 1;  // of one endpoint; at most Offers::most_fetches
   // No further one begins ahead while so much is still to come of those under way: deregistering memory waits
   // for them.
@@ -64,16 +62,6 @@ class Context : public provider::Context, public provider::StrictSwitches {
   void cancel_shared_receives(std::uint64_t token) noexcept;
 
  protected:
-  // ---- what a transport that can write natively implements (EngineOptions::native_from), with all gates
-  // held Lets the fabric write to this memory, for whoever has its key; 0: not possible, and then the engine
-  // alone does.
-  [[nodiscard]] virtual std::uint64_t make_reachable(std::byte* /*address*/,
-                                                     std::uint64_t /*length*/) noexcept {
-    return 0;
-  }
-  // Ends that: afterwards nothing of the fabric's touches the memory (MEM-5).
-  virtual void make_unreachable(std::uint64_t /*native*/) noexcept {}
-
   // A copy, for looking at each without holding the list's lock.
   [[nodiscard]] std::vector<Group*> groups() const;
   // Limits and the like that come from the engine; the transport fills in its own part.

@@ -38,8 +38,6 @@ Endpoint::Endpoint(Context& context, Group& group, const provider::EndpointReque
   may_come_.window = context.options().window;
   if (context.options().offer_from != 0)
     offers_ = std::make_unique<Offers>(context.options().fetches_at_once);
-  if (context.options().native_from != 0 && !strict_sends_ && !strict_writes_)
-    natives_ = std::make_unique<Natives>();
   limits_.send_depth = request.send_depth;
   limits_.receive_depth = shared_ != nullptr ? shared_->depth() : request.receive_depth;
   limits_.max_inline = inline_limit_;
@@ -137,10 +135,6 @@ Endpoint::Imported Endpoint::import_key(std::span<const std::byte> bytes) {
   static std::atomic<std::uint64_t> next_use{1};
   if (slot == imports_.size()) imports_.emplace_back();
   imports_[slot] = {(next_use.fetch_add(1) << 32) | slot, key->length, key->access, key->misalignment, false};
-  if (natives_ != nullptr) {
-    if (slot == natives_->borrowed.size()) natives_->borrowed.emplace_back();
-    natives_->borrowed[slot].region = key->region;
-  }
   std::array<std::byte, sizeof(wire::BindExtension)> extension;
   wire::store(extension.data(), wire::BindExtension{key->region, {key->secret.low, key->secret.high}});
   add_control(wire::Type::bind, slot, extension);
@@ -154,16 +148,12 @@ void Endpoint::release_key(std::uint64_t token) noexcept {
   if (slot >= imports_.size() || imports_[slot].token != token) return;
   imports_[slot].access = Access::none;
   imports_[slot].released = true;
-  if (natives_ == nullptr || !moving()) return;
-  give_up(static_cast<std::uint16_t>(slot));
-  push_output();
 }
 
 // The slot can be bound anew: the binding leaves before what is not yet framed, so nothing there may still
 // need it.
 bool Endpoint::slot_free(std::size_t slot) const noexcept {
   if (imports_[slot].token != 0 && !imports_[slot].released) return false;
-  if (natives_ != nullptr && natives_->borrowed[slot].hold != Natives::Hold::none) return false;
   for (std::uint64_t at = framing_; at != sends_.tail; ++at) {
     if (sends_[at].slot == slot && sends_[at].operation != Operation::send) return false;
   }
@@ -177,7 +167,6 @@ void Endpoint::fail(Status cause, std::uint64_t detail, std::int32_t native_code
   // Regions that answers were offered from can be deregistered from here on (MEM-5).
   if (offers_open_) withdraw_offers();
   offers_open_ = false;
-  if (natives_ != nullptr) end_natives();
   state_ = State::broken;
   // A lost path is not our finding: the peer's word on the cause may still come, and speaks of our
   // operations.
@@ -228,7 +217,6 @@ void Endpoint::end_now(const provider::EndOrder& order) noexcept {
   if (pulling_) stop_pulling();
   if (offers_open_) withdraw_offers();
   offers_open_ = false;
-  if (natives_ != nullptr) end_natives();
   state_ = State::ended;
   detach();
   if (shared_ != nullptr) shared_->forget(*this);
@@ -299,7 +287,7 @@ bool Endpoint::remote_operation_uses(std::uint64_t token) const noexcept {
 // The operation the peer found at fault has the cause, the others are cancelled (ERR-2).
 Status Endpoint::status_at_end(const SendRecord& record) const noexcept {
   const Status cause = last_order_.cause;
-  if (failed_here_ || last_order_.detail == 0 || record.beside == Beside::native ||
+  if (failed_here_ || last_order_.detail == 0 ||
       record.number != static_cast<std::uint32_t>(last_order_.detail)) {
     return Status::cancelled;
   }

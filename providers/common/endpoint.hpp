@@ -5,8 +5,7 @@
 // Split over files by what happens: endpoint.cpp (life), endpoint_post.cpp (taking requests),
 // endpoint_output.cpp (framing and sending), endpoint_strict.cpp (what provider::StrictSwitches changes of
 // that), endpoint_input.cpp (parsing), endpoint_match.cpp (messages meet receives), endpoint_offer.cpp and
-// endpoint_fetch.cpp (payload that its receiver fetches), endpoint_native.cpp (writes that the fabric carries
-// out).
+// endpoint_fetch.cpp (payload that its receiver fetches).
 #pragma once
 
 #include <sys/uio.h>
@@ -26,7 +25,6 @@
 #include "endpoint_memory.hpp"
 #include "engine_blob.hpp"
 #include "group.hpp"
-#include "natives.hpp"
 #include "offers.hpp"
 #include "records.hpp"
 #include "regions.hpp"
@@ -76,12 +74,6 @@ class alignas(64) Endpoint : public provider::Endpoint {
   [[nodiscard]] bool local_operation_uses(std::uint64_t region) const noexcept;
   [[nodiscard]] bool remote_operation_uses(std::uint64_t region) const noexcept;
   void match_waiting() noexcept;
-  // Asks for the region back that the peer may write to past the stream, and takes it when that was in vain
-  // for a while (natives.hpp).
-  void recall(std::uint64_t region) noexcept;
-  [[nodiscard]] bool lends(std::uint64_t region) const noexcept {
-    return natives_ != nullptr && moving() && natives_->lends(region);
-  }
   // In a forked child: answers not_connected for ever, touches nothing.
   void make_inert() noexcept { state_ = State::ended; }
   // Sends what is held back; for the helper.
@@ -169,18 +161,6 @@ class alignas(64) Endpoint : public provider::Endpoint {
   // So many bytes were put there. As after arrived(), the transport calls settle().
   void pulled(std::uint64_t number, std::uint64_t length) noexcept;
 
-  // ---- for a transport that can write natively, with the gate held (EngineOptions::native_from is not 0)
-  // Tells the peer that it may lend.
-  void announce_natives() {
-    if (natives_ != nullptr) add_control(wire::Type::natives, 0);
-  }
-  // Whether write_natively() is of use, which may change; not while something is under way.
-  void natives_ready(bool ready) noexcept { natives_->ready = ready; }
-  [[nodiscard]] bool natives_open() const noexcept { return natives_open_; }
-  // Of what write_natively() took since the start so many bytes are at the target, for its processor to see
-  // by the time it sees the next message. As after arrived(), the transport calls settle().
-  void natives_arrived(std::uint64_t bytes) noexcept;
-
   // What the peer sent cannot be, below the engine's own frames (SEC-1).
   void peer_misbehaved(std::string_view text) noexcept { fail(Status::protocol, 0, 0, text); }
 
@@ -212,32 +192,6 @@ class alignas(64) Endpoint : public provider::Endpoint {
   virtual void large_payload_passes() noexcept {}
   // From here on nothing writes to what pull_place() gave.
   virtual void stop_pull() noexcept {}
-
-  // ---- what a transport that can write natively implements as well, called with the gate held
-  // Writes what the peer needs in order to write to this region, which the context made reachable
-  // (Context::make_reachable); returns its length, 0 when it cannot be lent now.
-  [[nodiscard]] virtual std::size_t lend(const RegionEntry& /*region*/,
-                                         std::span<std::byte> /*key*/) noexcept {
-    return 0;
-  }
-  // The other side of that; the key is the peer's and hostile. False: this side cannot use it.
-  [[nodiscard]] virtual bool borrow(std::uint32_t /*slot*/, std::span<const std::byte> /*key*/) noexcept {
-    return false;
-  }
-  // This slot's key is not used any more.
-  virtual void give_up_key(std::uint32_t /*slot*/) noexcept {}
-  // Takes bytes for the peer's memory from the front; returns how many, of which it needs no more when it
-  // returns, 0 when there is no room now, negative when the path is broken.
-  virtual std::ptrdiff_t write_natively(std::uint32_t /*slot*/, std::uint64_t /*offset*/,
-                                        const std::byte* /*from*/, std::uint64_t /*length*/) noexcept {
-    return -1;
-  }
-  // natives_arrived() is to be called for all of it: something waits for that.
-  virtual void await_natives() noexcept {}
-  // From here on the peer cannot write to anything that was lent, and nothing is lent any more.
-  virtual void cut_natives() noexcept {}
-  // From here on nothing reaches the peer's memory that was borrowed, and the peer nothing that was lent.
-  virtual void stop_natives() noexcept {}
 
  private:
   // From here on a payload is large: it pays to receive it straight into its place.
@@ -352,8 +306,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
     group_.note_held_back(*this);
   }
   [[nodiscard]] bool has_control() const noexcept { return owes_taken_ || !control_.empty(); }
-  void add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension = {},
-                   std::uint16_t slot = 0);
+  void add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension = {});
 
   // endpoint_input.cpp
   bool consume(const std::byte* bytes, std::size_t length) noexcept;
@@ -424,22 +377,6 @@ class alignas(64) Endpoint : public provider::Endpoint {
   [[nodiscard]] std::uint32_t torn_messages() const noexcept;
   void stop_pulling() noexcept;
 
-  // endpoint_native.cpp
-  [[nodiscard, gnu::noinline]] bool goes_natively(const SendRecord& record) const noexcept;
-  [[gnu::noinline]] bool frame_natives() noexcept;
-  std::ptrdiff_t hand_over(SendRecord& record) noexcept;
-  [[nodiscard]] bool arrived_beside(const SendRecord& record) const noexcept {
-    return record.compare <= (record.beside == Beside::native ? natives_->done : offers_->taken);
-  }
-  void lend_slot(std::uint64_t slot) noexcept;
-  void cut_off() noexcept;
-  void give_up(std::uint16_t slot) noexcept;
-  void return_if_idle(std::uint16_t slot) noexcept;
-  bool on_lend(const wire::Header& header, const wire::LendExtension& extension) noexcept;
-  bool on_recall(const wire::Header& header) noexcept;
-  bool on_returned(const wire::Header& header) noexcept;
-  void end_natives() noexcept;
-
   // endpoint_match.cpp
   [[nodiscard]] bool receive_ready() noexcept;
   bool begin_message(std::uint64_t total, bool charged, std::uint32_t ahead = 0) noexcept;
@@ -507,8 +444,6 @@ class alignas(64) Endpoint : public provider::Endpoint {
   bool owes_taken_ = false;       // the peer has not heard of the last that was fetched
   bool pulling_ = false;          // the stream waits until an offer is fetched
   bool offers_open_ = false;      // something this side offered was not fetched yet
-  bool natives_open_ = false;     // something this side wrote natively is not known to be there yet
-  bool beside_open_ = false;      // one of the two
   std::uint32_t frame_left_ = 0;  // payload bytes of the current frame still to come
   std::size_t direct_ = 0;        // bytes of the first inbound place, when that is the program's memory
   std::size_t partial_length_ = 0;
@@ -557,8 +492,7 @@ class alignas(64) Endpoint : public provider::Endpoint {
   Transfer answer_in_;
   bool answer_arriving_ = false;
 
-  std::unique_ptr<Offers> offers_;    // null: payload always travels in the stream
-  std::unique_ptr<Natives> natives_;  // null: so do writes
+  std::unique_ptr<Offers> offers_;  // null: payload always travels in the stream
 
   // ---- the peer's access and ours
   std::vector<std::uint64_t> bindings_;  // slot -> region token, as the peer bound them

@@ -103,7 +103,7 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
   const auto type = static_cast<wire::Type>(header.type);
   if ((header.flags & ~wire::flags_of(type)) != 0)
     return break_protocol("the peer sent a frame with flags that its type does not have");
-  if (header.slot != 0 && !wire::has_slot(type))
+  if (header.slot != 0 && type != wire::Type::whole_write)
     return break_protocol("the peer sent a frame with a slot that its type does not have");
   const bool carries = type == wire::Type::whole_send || type == wire::Type::whole_write ||
                        type == wire::Type::send || type == wire::Type::write || type == wire::Type::more ||
@@ -161,15 +161,6 @@ bool Endpoint::begin_frame(const std::byte* bytes) noexcept {
       return begin_offer(header);
     case wire::Type::taken:
       return on_taken(header);
-    case wire::Type::natives:
-      if (natives_ != nullptr) natives_->peer_borrows = true;
-      return true;
-    case wire::Type::lend:
-      return on_lend(header, extension_at<wire::LendExtension>(bytes));
-    case wire::Type::recall:
-      return on_recall(header);
-    case wire::Type::returned:
-      return on_returned(header);
     case wire::Type::close:
       if (peer_closed_) return break_protocol("the peer closed twice");
       peer_closed_ = true;
@@ -328,7 +319,6 @@ bool Endpoint::on_bind(const wire::Header& header, const wire::BindExtension& ex
   const RegionEntry* region = regions_.find(extension.region);
   const bool right = region != nullptr && region->secret == Secret{extension.secret[0], extension.secret[1]};
   bindings_[header.word] = right ? extension.region : 0;
-  if (natives_ != nullptr) lend_slot(header.word);
   return true;
 }
 

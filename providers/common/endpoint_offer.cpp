@@ -33,7 +33,6 @@ void Endpoint::put_offer(Outgoing& out, std::span<const std::byte> token, std::u
   std::copy(token.begin(), token.end(), at);
   offers_->add(stream_framed_ + out.total(), region);
   offers_open_ = true;
-  beside_open_ = true;
 }
 
 // The operation's first frame without payload, and the offer in its place.
@@ -41,7 +40,7 @@ void Endpoint::frame_offer(Outgoing& out, SendRecord& record, std::span<const st
   frame_start(out, record, 0);
   put_offer(out, token, record.length, 0);
   record.stream_end = stream_framed_ + out.total();
-  record.beside = Beside::offer;
+  record.offered = true;
   record.compare = offers_->made;
   ++framing_;
 }
@@ -68,7 +67,6 @@ bool Endpoint::on_taken(const wire::Header& header) noexcept {
     return break_protocol("the peer took what was not offered");
   offers_->taken = header.word;
   offers_open_ = offers_->taken != offers_->made;
-  beside_open_ = offers_open_ || natives_open_;
   offers_taken(header.word);
   return true;
 }

@@ -96,12 +96,11 @@ bool Endpoint::flush_kept() noexcept {
   return true;
 }
 
-void Endpoint::add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension,
-                           std::uint16_t slot) {
+void Endpoint::add_control(wire::Type type, std::uint64_t word, std::span<const std::byte> extension) {
   const std::size_t old_size = control_.size();
   control_.resize(old_size + sizeof(wire::Header) + extension.size());
   std::byte* at = control_.data() + old_size;
-  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(type), 0, slot, 0, word});
+  at = wire::store(at, wire::Header{static_cast<std::uint8_t>(type), 0, 0, 0, word});
   if (!extension.empty()) std::memcpy(at, extension.data(), extension.size());
 }
 
@@ -307,8 +306,6 @@ bool Endpoint::send_framed(Outgoing& out) noexcept {
 
 void Endpoint::frame_records(Outgoing& out) noexcept {
   const EngineOptions& options = context_.options();
-  if (natives_ != nullptr && !frame_natives()) [[unlikely]]
-    return;
   if (offers_ != nullptr) offers_->stalls_records = false;
   while (framing_ != sends_.tail && out.total() < options.frame_payload && !is_held_with(out)) {
     SendRecord& record = sends_[framing_];
@@ -322,10 +319,6 @@ void Endpoint::frame_records(Outgoing& out) noexcept {
     const bool starts = framed_bytes_ == 0;
     const bool carries =
         record.operation <= Operation::write_with_immediate;  // send, write, write_with_immediate
-    if (natives_ != nullptr && starts && goes_natively(record)) [[unlikely]] {
-      static_cast<void>(frame_natives());
-      return;
-    }
     const std::uint64_t left = carries ? record.length - framed_bytes_ : 0;
     const auto payload = static_cast<std::uint32_t>(std::min<std::uint64_t>(left, options.frame_payload));
     const bool copied = payload <= copy_below_;
@@ -370,7 +363,7 @@ void Endpoint::retire() noexcept {
   if (state_ == State::ended) return;  // the reporters have the records
   while (sends_.head != framing_) {
     SendRecord& record = sends_.front();
-    if (record.beside != Beside::nothing && !arrived_beside(record)) return;
+    if (record.offered && record.compare > offers_->taken) return;
     switch (record.operation) {
       case Operation::send:
         if (record.stream_end > stream_sent_) return;

@@ -109,7 +109,7 @@ Status Endpoint::take(const WorkRequest& request) noexcept {
   record.operation = request.operation;
   record.flags = request.flags;
   record.answered = false;
-  record.beside = Beside::nothing;
+  record.offered = false;
   record.number = 0;  // until framed
   ++sends_.tail;
   return Status::ok;
@@ -129,7 +129,7 @@ PostResult Endpoint::post(const WorkRequest* requests, std::size_t count) noexce
   }
   const std::uint64_t first = sends_.tail;
   if (framing_ == first && kept_ == nullptr && !has_control() && answers_head_ == answers_tail_ && moving() &&
-      !strict_sends_ && !strict_writes_ && !beside_open_) {
+      !strict_sends_ && !strict_writes_ && !offers_open_) {
     post_small(requests, count, result);
     if (framing_ == sends_.tail && (result.accepted == count || result.status != Status::ok)) return result;
   }

@@ -126,7 +126,7 @@ inline SendRecord& Endpoint::record_small(const WorkRequest& request, const Piec
   record.flags = request.flags;
   record.piece_count = static_cast<std::uint8_t>(request.segments.size());
   record.answered = false;
-  record.beside = Beside::nothing;
+  record.offered = false;
   return record;
 }
 

@@ -59,7 +59,6 @@ void MessageEndpoint::attach() noexcept {
   rings_ = rings_ || queue_.needs_doorbell();
   if (rings_) queue_.awake_to_.push_back(this);  // has room for all
   if (can_pull()) announce_pulls();
-  if (can_write_natively()) announce_natives();
   if (!say_up()) output_waits(true);
   deliver_kept();
 }

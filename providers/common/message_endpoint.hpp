@@ -71,17 +71,6 @@ class MessageEndpoint : public Endpoint {
                                        std::int32_t& /*native_code*/) noexcept {
     return Submitted::broken;
   }
-  // ---- what a transport that can write natively calls, beside what endpoint.hpp tells
-  // From attach() on.
-  [[nodiscard]] virtual bool can_write_natively() const noexcept { return false; }
-  // From progress() or with the gate held: so many bytes since the start are at the target.
-  void natives_done(std::uint64_t bytes) noexcept {
-    if (!moving()) return;
-    touch();
-    natives_arrived(bytes);
-  }
-  // From await_natives(), when calls may be needed to get there.
-  void natives_under_way() noexcept { queue_.message_left(false, true); }
   // From connect_fabric(): on this path nothing that a descriptor tells of wakes either side.
   void ring_for_sleepers() noexcept { rings_ = true; }
 

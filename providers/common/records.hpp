@@ -54,20 +54,13 @@ struct Pieces {
   std::uint32_t count = 0;
 };
 
-// How a payload leaves, if not in the stream; `compare` then tells which one it is.
-enum class Beside : std::uint8_t {
-  nothing,
-  offer,  // the peer fetches it: the number of the offer
-  native  // the fabric writes it: where it ends among all bytes that went so
-};
-
 struct SendRecord {
   std::uint64_t context = 0;
   std::uint64_t length = 0;      // payload bytes
   std::uint64_t stream_end = 0;  // where its last byte lies in the outgoing stream, once framed
   std::uint64_t remote_offset = 0;
   std::uint64_t operand = 0;  // of an atomic. A message: see endpoint_strict.cpp
-  std::uint64_t compare = 0;  // of an atomic. What goes beside the stream: see Beside
+  std::uint64_t compare = 0;  // of an atomic. What was offered: number of the offer
   Piece piece;                // the only piece, when piece_count is 1
   Spill* spill = nullptr;
   std::uint32_t slot = 0;  // of the peer's region
@@ -77,7 +70,7 @@ struct SendRecord {
   Flags flags = Flags::none;
   std::uint8_t piece_count = 0;
   bool answered = false;  // read, atomic: the result is here
-  Beside beside = Beside::nothing;
+  bool offered = false;   // the peer fetches the payload
 
   [[nodiscard]] Pieces pieces() const noexcept {
     return piece_count > 1 ? Pieces{spill->pieces, piece_count} : Pieces{&piece, piece_count};

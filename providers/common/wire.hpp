@@ -36,10 +36,6 @@ enum class Type : std::uint8_t {
   pulls = 17,        // the peer may offer payload from now on, see offers.hpp
   offer = 18,        // in place of the open operation's payload: a token by which it can be fetched
   taken = 19,        // how many offers were fetched since the start
-  natives = 20,      // the peer may lend regions from now on, see natives.hpp
-  lend = 21,         // the region bound to `slot` can be written to past the stream
-  recall = 22,       // no longer; wants `returned`
-  returned = 23,     // nothing is under way to it, and nothing will be
 };
 
 // Flags of a header.
@@ -69,7 +65,7 @@ inline constexpr std::uint8_t all_flags = immediate | charged | acknowledge;
 struct Header {
   std::uint8_t type;
   std::uint8_t flags;
-  std::uint16_t slot;    // whole_write, lend, recall, returned: of the region; else 0
+  std::uint16_t slot;    // whole_write: of the region; else 0
   std::uint32_t length;  // payload bytes in this frame
   std::uint64_t word;    // by type, see below
 };
@@ -104,20 +100,13 @@ struct BindExtension {
   std::uint64_t region;
   std::uint64_t secret[2];
 };
-// lend: word = the region
-struct LendExtension {
-  std::uint32_t length;
-  std::uint32_t zero;
-  std::byte key[64];  // what the transport needs to reach it; the rest is 0
-};
 inline constexpr std::uint64_t most_immediate = 0xffffffff;
 inline constexpr std::size_t max_token = 256;  // bytes of an offer's token
 // whole_send: word = the immediate, or 0. whole_write: word = offset in the region.
 // atomic_data: word = the value found. announce: word = the message's whole length. unbind: word = slot.
-// offer: word = the operation's whole length, payload = the token. taken: word = the count. recall, returned:
-// word = the region.
+// offer: word = the operation's whole length, payload = the token. taken: word = the count.
 
-inline constexpr std::size_t max_header = sizeof(Header) + sizeof(LendExtension);
+inline constexpr std::size_t max_header = sizeof(Header) + sizeof(AtomicExtension);
 inline constexpr std::size_t no_such_type = ~std::size_t{0};
 
 // Bytes of header and extension; no_such_type for an unknown type.
@@ -134,8 +123,6 @@ inline constexpr std::size_t no_such_type = ~std::size_t{0};
       return sizeof(Header) + sizeof(UpdateExtension);
     case Type::bind:
       return sizeof(Header) + sizeof(BindExtension);
-    case Type::lend:
-      return sizeof(Header) + sizeof(LendExtension);
     case Type::more:
     case Type::read_data:
     case Type::atomic_data:
@@ -149,21 +136,12 @@ inline constexpr std::size_t no_such_type = ~std::size_t{0};
     case Type::pulls:
     case Type::offer:
     case Type::taken:
-    case Type::natives:
-    case Type::recall:
-    case Type::returned:
       return sizeof(Header);
   }
   return no_such_type;
 }
 
-// Those whose header names a slot.
-[[nodiscard]] constexpr bool has_slot(Type type) noexcept {
-  return type == Type::whole_write || (type >= Type::lend && type <= Type::returned);
-}
-
 static_assert(header_size(static_cast<std::uint8_t>(Type::bind)) <= max_header);
-static_assert(header_size(static_cast<std::uint8_t>(Type::atomic)) <= max_header);
 
 template <class T>
 [[nodiscard]] T load(const std::byte* from) noexcept {

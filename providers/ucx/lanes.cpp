@@ -31,7 +31,6 @@ constexpr std::size_t tcp_message = std::size_t{64} * 1024;
 constexpr std::size_t shm_message = 8192;
 constexpr std::size_t shm_pieces = 4096;
 constexpr std::size_t rc_message = 8192;  // with UCX's headers one packet of rc, which has 8256 bytes
-constexpr std::uint32_t rc_native = 4096;
 constexpr std::size_t no_pieces = std::numeric_limits<std::uint32_t>::max();  // each is a system call
 
 constexpr std::array lane_lists{
@@ -40,7 +39,7 @@ constexpr std::array lane_lists{
     Lanes{"shm", "posix,sysv,cma", 400, Trust::same_user, shm_text, shm_message, shm_pieces, WireUp::address},
     // Behind tcp, whatever the device, until it has been tried on an adapter.
     Lanes{"rc", "rc_verbs,rc_mlx5", 90, Trust::whoever_reaches_the_port, rc_text, rc_message, no_pieces,
-          WireUp::listener, rc_native},
+          WireUp::listener},
     Lanes{"", "posix,sysv,cma,tcp", 100, Trust::whoever_reaches_the_port, tcp_text, shm_message, no_pieces,
           WireUp::address},
 };

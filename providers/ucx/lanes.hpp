@@ -28,9 +28,6 @@ struct Lanes {
   std::size_t message_size;  // what UCX moves in one piece, with the settings below
   std::size_t pieces_from;   // from here on further messages cost less than gathering their bytes
   WireUp wire_up;
-  // From this length on writes are carried out by the adapter where the peer's region grants all remote
-  // rights; 0: never.
-  std::uint32_t native_from = 0;
 };
 
 // Every list there is; the last one is that of plain `ucx`.

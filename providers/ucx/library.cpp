@@ -137,10 +137,8 @@ Library open_library(provider::Host& host, const Lanes& lanes, std::string_view 
   const ConfigHandle config = configure(library.transports, device, peer_timeout);
   ucp_params_t parameters{};
   parameters.field_mask = UCP_PARAM_FIELD_FEATURES;
-  // Active messages only: put, get and atomics would be carried out at the target unchecked (MEM-4), but for
-  // those of an adapter (native_way.hpp).
+  // Active messages only: put, get and atomics would be carried out at the target unchecked (MEM-4).
   parameters.features = UCP_FEATURE_AM | UCP_FEATURE_WAKEUP;
-  if (lanes.native_from != 0) parameters.features |= UCP_FEATURE_RMA;
   ucp_context_h context = nullptr;
   if (const ucs_status_t code = ucp_init(&parameters, config.get(), &context); code != UCS_OK)
     refuse("ucp_init", code);

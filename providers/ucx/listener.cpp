@@ -38,7 +38,7 @@ void rehearse(const Library& library) {
     static_cast<void>(Listener(worker.get(), library.rdma.address).port());
 }
 
-Listener::Listener(ucp_worker_h worker, const sockaddr_in6& address, bool* bell) : bell_(bell) {
+Listener::Listener(ucp_worker_h worker, const sockaddr_in6& address) {
   visitors_.reserve(most_visitors);
   const PlainAddress at = plain(address);
   ucp_listener_params_t parameters{};
@@ -75,7 +75,6 @@ void Listener::on_visitor(ucp_conn_request_h request, void* listener) noexcept {
   }
   self.visitors_.push_back({request, attributes.client_id, std::chrono::steady_clock::now()});
   self.news_ = true;
-  if (self.bell_ != nullptr) *self.bell_ = true;
 }
 
 ucp_conn_request_h Listener::take(std::uint64_t number) noexcept {

@@ -39,8 +39,7 @@ void rehearse(const Library& library);
 class Listener {
  public:
   // At the device's address, on any port. Throws Error.
-  // `bell` is set when a visitor comes.
-  Listener(ucp_worker_h worker, const sockaddr_in6& address, bool* bell = nullptr);
+  Listener(ucp_worker_h worker, const sockaddr_in6& address);
   ~Listener();
   Listener(const Listener&) = delete;
   Listener& operator=(const Listener&) = delete;
@@ -72,7 +71,6 @@ class Listener {
   std::uint16_t port_ = 0;
   std::vector<Visitor> visitors_;
   bool news_ = false;
-  bool* const bell_;
 };
 
 }  // namespace weft::ucx

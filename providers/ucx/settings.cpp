@@ -94,13 +94,6 @@ std::vector<Setting> settings_for(std::string_view transports, std::chrono::mill
   add(rc, true, "RETRY_COUNT", std::to_string(retries));
   if (!names_of(rc, in_use).empty() && !is_said("UCX_SOCKADDR_TLS_PRIORITY"))
     result.push_back({"SOCKADDR_TLS_PRIORITY", "rdmacm"});
-  // For native writes, and nobody else's choice: memory that UCX registers by itself is open to every remote
-  // access (MEM-1), and what its caches keep is so after deregistering (MEM-5).
-  if (!names_of(rc, in_use).empty()) {
-    result.push_back({"ZCOPY_THRESH", "inf"});
-    result.push_back({"RCACHE_ENABLE", "n"});
-    result.push_back({"REG_METHODS", "direct"});
-  }
   return result;
 }
 

@@ -2,10 +2,8 @@
 
 #include <unistd.h>
 
-#include <new>
 #include <utility>
 
-#include "native_region.hpp"
 #include "ucx_endpoint.hpp"
 #include "ucx_queue.hpp"
 
@@ -21,18 +19,10 @@ engine::MessageOptions messages_for(const Lanes& lanes) {
   return options;
 }
 
-// What was lent is given back by whoever makes progress; a program that has no helper may stay away for long.
-engine::EngineOptions engine_for(const Lanes& lanes, const provider::OpenRequest& request) {
-  engine::EngineOptions options;
-  if (request.progress_mode == ProgressMode::automatic) options.native_from = lanes.native_from;
-  return options;
-}
-
 }  // namespace
 
 UcxContext::UcxContext(provider::Host& host, const provider::OpenRequest& request, Library library)
-    : engine::MessageContext(host, request, engine_for(*library.lanes, request),
-                             messages_for(*library.lanes)),
+    : engine::MessageContext(host, request, engine::EngineOptions{}, messages_for(*library.lanes)),
       library_(std::move(library)),
       owner_(getpid()),
       peer_timeout_(request.peer_timeout) {
@@ -52,32 +42,7 @@ UcxContext::UcxContext(provider::Host& host, const provider::OpenRequest& reques
 
 UcxContext::~UcxContext() {
   // In a child UCX is the parent's (MEM-7).
-  if (!kept_ && getpid() == owner_) {
-    reachable_.clear();  // UCX minds what is still registered
-    return;
-  }
-  for (auto& region : reachable_) static_cast<void>(region.release());
-  static_cast<void>(library_.context.release());
-}
-
-std::uint64_t UcxContext::make_reachable(std::byte* address, std::uint64_t length) noexcept {
-  if (getpid() != owner_) return 0;
-  try {
-    reachable_.reserve(reachable_.size() + 1);
-  } catch (const std::bad_alloc&) {
-    return 0;
-  }
-  auto region = NativeRegion::make(library_.context.get(), address, length);
-  if (region == nullptr) return 0;
-  reachable_.push_back(std::move(region));
-  return reinterpret_cast<std::uint64_t>(reachable_.back().get());
-}
-
-void UcxContext::make_unreachable(std::uint64_t native) noexcept {
-  if (getpid() != owner_) return;
-  std::erase_if(reachable_, [native](const auto& region) {
-    return reinterpret_cast<std::uint64_t>(region.get()) == native;
-  });
+  if (kept_ || getpid() != owner_) static_cast<void>(library_.context.release());
 }
 
 std::unique_ptr<provider::CompletionQueue> UcxContext::create_completion_queue(

@@ -4,12 +4,9 @@
 #include <sys/types.h>
 
 #include <chrono>
-#include <memory>
-#include <vector>
 
 #include "common/message_context.hpp"
 #include "library.hpp"
-#include "native_region.hpp"
 
 namespace weft::ucx {
 
@@ -19,7 +16,7 @@ class UcxContext final : public engine::MessageContext {
   ~UcxContext() override;
 
   [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
-  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {2, 2}; }
+  [[nodiscard]] ProtocolRange protocol() const noexcept override { return {1, 1}; }
   [[nodiscard]] std::unique_ptr<provider::CompletionQueue> create_completion_queue(
       std::uint32_t capacity, provider::QueueEvents& events) override;
   [[nodiscard]] std::unique_ptr<provider::Endpoint> prepare_endpoint(
@@ -29,19 +26,12 @@ class UcxContext final : public engine::MessageContext {
   [[nodiscard]] std::chrono::milliseconds peer_timeout() const noexcept { return peer_timeout_; }
   // A worker of it cannot be ended, so it stays for the life of the process.
   void keep_library() noexcept { kept_ = true; }
-  // Writes may go past the engine's stream (native_way.hpp).
-  [[nodiscard]] bool writes_natively() const noexcept { return options().native_from != 0; }
-
- protected:
-  [[nodiscard]] std::uint64_t make_reachable(std::byte* address, std::uint64_t length) noexcept override;
-  void make_unreachable(std::uint64_t native) noexcept override;
 
  private:
   Library library_;
   const pid_t owner_;
   const std::chrono::milliseconds peer_timeout_;
   bool kept_ = false;
-  std::vector<std::unique_ptr<NativeRegion>> reachable_;
   Attributes attributes_;
 };
 

@@ -35,7 +35,6 @@ UcxEndpoint::UcxEndpoint(UcxContext& context, UcxQueue& queue, const provider::E
 
 UcxEndpoint::~UcxEndpoint() {
   const engine::HelperEntry entry(queue_.gate());
-  native_.reset();
   disconnect_fabric();
 }
 
@@ -69,8 +68,6 @@ bool UcxEndpoint::connect_to_listener(std::span<const std::byte> blob, const pro
   // The side that establishes last connects: to the other one, which therefore says that it is ready before
   // anybody came. Nobody is told "up" before both are.
   path_ = &queue_.join_listener(*place, address, !peer.initiator, *this);
-  if (queue_.writes_natively())
-    native_ = std::make_unique<NativeWay>(queue_, *this, place->number, address, rdma_.address);
   return path_->ready || path_->awaited;
 }
 
@@ -123,32 +120,6 @@ void UcxEndpoint::path_lost(ucs_status_t status) noexcept {
   } else {
     events().failed(Status::unreachable, 0, status, ucs_status_string(status));
   }
-}
-
-std::size_t UcxEndpoint::lend(const engine::RegionEntry& region, std::span<std::byte> key) noexcept {
-  return native_->lend(*reinterpret_cast<const NativeRegion*>(region.native), key);
-}
-bool UcxEndpoint::borrow(std::uint32_t slot, std::span<const std::byte> key) noexcept {
-  return native_ != nullptr && native_->borrow(slot, key);
-}
-void UcxEndpoint::give_up_key(std::uint32_t slot) noexcept { native_->give_up(slot); }
-std::ptrdiff_t UcxEndpoint::write_natively(std::uint32_t slot, std::uint64_t offset, const std::byte* from,
-                                           std::uint64_t length) noexcept {
-  return native_->write(slot, offset, from, length);
-}
-void UcxEndpoint::await_natives() noexcept {
-  native_->await();
-  natives_under_way();
-}
-void UcxEndpoint::cut_natives() noexcept { native_->stop_lending(); }
-void UcxEndpoint::stop_natives() noexcept {
-  if (native_ != nullptr) native_->stop();
-}
-
-// With nothing under way nothing is lost: the engine's stream does as well.
-void UcxEndpoint::native_lost(ucs_status_t status) noexcept {
-  natives_ready(false);
-  if (moving() && natives_open()) path_broken(status, ucs_status_string(status));
 }
 
 void UcxEndpoint::disconnect_fabric() noexcept {

@@ -1,11 +1,9 @@
 // An endpoint over UCX: the engine's stream of frames, cut into active messages.
 #pragma once
 
-#include <memory>
 #include <string_view>
 
 #include "common/message_endpoint.hpp"
-#include "native_way.hpp"
 #include "path.hpp"
 #include "rdma_device.hpp"
 
@@ -26,11 +24,6 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   void change_path(Path& path) noexcept { path_ = &path; }
   // The path this endpoint is on broke.
   void path_lost(ucs_status_t status) noexcept;
-  // What became of native writes.
-  void native_ready(bool ready) noexcept { natives_ready(ready); }
-  void native_arrived(std::uint64_t bytes) noexcept { natives_done(bytes); }
-  void native_lost(ucs_status_t status) noexcept;
-  [[nodiscard]] NativeWay* native_way() noexcept { return native_.get(); }
 
  protected:
   [[nodiscard]] std::vector<std::byte> fabric_blob(const provider::PathAddresses& path) override;
@@ -39,16 +32,6 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   [[nodiscard]] Submitted submit_small(const engine::message::Header& header, const iovec& bytes,
                                        std::int32_t& native_code) noexcept override;
   void disconnect_fabric() noexcept override;
-  [[nodiscard]] bool can_write_natively() const noexcept override { return native_ != nullptr; }
-  [[nodiscard]] std::size_t lend(const engine::RegionEntry& region,
-                                 std::span<std::byte> key) noexcept override;
-  [[nodiscard]] bool borrow(std::uint32_t slot, std::span<const std::byte> key) noexcept override;
-  void give_up_key(std::uint32_t slot) noexcept override;
-  std::ptrdiff_t write_natively(std::uint32_t slot, std::uint64_t offset, const std::byte* from,
-                                std::uint64_t length) noexcept override;
-  void await_natives() noexcept override;
-  void cut_natives() noexcept override;
-  void stop_natives() noexcept override;
 
  private:
   bool connect_to_listener(std::span<const std::byte> blob, const provider::PeerParameters& peer);
@@ -59,7 +42,6 @@ class UcxEndpoint final : public engine::MessageEndpoint {
   const bool shared_memory_;  // is among the lanes
   const bool same_host_only_;
   Path* path_ = nullptr;
-  std::unique_ptr<NativeWay> native_;  // null: never
 };
 
 }  // namespace weft::ucx

@@ -87,9 +87,6 @@ UcxQueue::~UcxQueue() {
   ucp_worker_destroy(worker_);
 }
 
-bool UcxQueue::writes_natively() const noexcept { return context_.writes_natively(); }
-bool UcxQueue::by_device() const noexcept { return context_.library().transports != "tcp"; }
-
 std::vector<std::byte> UcxQueue::worker_address() const {
   ucp_address_t* address = nullptr;
   std::size_t length = 0;
@@ -278,10 +275,6 @@ bool UcxQueue::progress() noexcept {
     admit_visitors();
   if (awaited_ != 0) [[unlikely]]
     look_after_awaited();
-  if (native_bell_) [[unlikely]] {
-    native_bell_ = false;
-    for (std::size_t i = natives_.size(); i-- != 0;) natives_[i]->look();
-  }
   if (any_broken_) [[unlikely]]
     drop_broken_paths();
   if (deserted_ != 0) [[unlikely]]
@@ -299,7 +292,7 @@ bool UcxQueue::wires_up_unwoken() const noexcept {
 // awake makes room at once, so looking on is worth it for a while; then the helper looks instead.
 bool UcxQueue::arm_fabric() noexcept {
   constexpr unsigned most_refusals = 2000;
-  if (in_child() || native_bell_) return false;
+  if (in_child()) return false;
   const bool waits_for_room = in_ucx_hands_ != 0 && !tells_of_room_;
   if (waits_for_room && ++refusals_ < most_refusals) return false;
   // Nor does anything tell that a peer never came (look_after_awaited).

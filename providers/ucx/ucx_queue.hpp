@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 #include <ucp/api/ucp.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <memory>
@@ -13,7 +12,6 @@
 
 #include "common/message_queue.hpp"
 #include "listener.hpp"
-#include "native_way.hpp"
 #include "path.hpp"
 
 namespace weft::ucx {
@@ -40,20 +38,6 @@ class UcxQueue final : public engine::MessageQueue {
   [[nodiscard]] bool has_visitors() const noexcept { return listener_->has_visitors(); }
   [[nodiscard]] std::size_t path_count() const noexcept { return paths_.size(); }
   void leave_path(Path& path, UcxEndpoint& endpoint) noexcept;
-
-  // ---- for native writes (native_way.hpp)
-  [[nodiscard]] bool writes_natively() const noexcept;
-  [[nodiscard]] bool in_other_process() const noexcept { return getpid() != owner_; }
-  [[nodiscard]] bool by_device() const noexcept;
-  [[nodiscard]] ucp_worker_h worker() const noexcept { return worker_; }
-  [[nodiscard]] std::uint64_t number() const noexcept { return number_; }
-  [[nodiscard]] bool* native_bell() noexcept { return &native_bell_; }
-  void add_native(NativeWay& way) { natives_.push_back(&way); }
-  void remove_native(NativeWay& way) noexcept { std::erase(natives_, &way); }
-  [[nodiscard]] NativeSteps& native_steps() noexcept { return native_steps_; }
-  [[nodiscard]] bool is_unclosable() const noexcept { return unclosable_; }
-  // A visitor of such a listener could not be taken.
-  void note_refused(ucs_status_t code) noexcept;
   // UCX took the message, and will tell of its buffer.
   [[nodiscard]] ucs_status_ptr_t send(Path& path, engine::SendBuffer& buffer) noexcept;
   // UCX took the message whole within the call, or answers UCS_ERR_NO_RESOURCE.
@@ -103,10 +87,7 @@ class UcxQueue final : public engine::MessageQueue {
   bool any_unwoken_ = false;
   bool any_broken_ = false;
   bool ending_ = false;
-  NativeSteps native_steps_;
-  std::vector<NativeWay*> natives_;
-  bool native_bell_ = false;  // one of them has something to look at
-  bool unclosable_ = false;   // UCX would wait for ever
+  bool unclosable_ = false;  // UCX would wait for ever
 };
 
 }  // namespace weft::ucx

@@ -80,20 +80,18 @@ void UcxQueue::admit(Path& path, ucp_conn_request_h visitor) noexcept {
   parameters.field_mask = UCP_EP_PARAM_FIELD_CONN_REQUEST;
   parameters.conn_request = visitor;
   if (const ucs_status_t code = make_endpoint(path, parameters); code != UCS_OK) {
-    note_refused(code);
+    if (!unclosable_ && !tells_of_one_gone(code)) {
+      unclosable_ = true;
+      context_.host().log(
+          LogLevel::warning,
+          std::string("a peer's connection request cannot be taken (") + ucs_status_string(code) +
+              "): a UCX worker stays as it is for the life of this process, since UCX might wait "
+              "for ever when it ends");
+    }
     path.endpoint = nullptr;
     return;
   }
   await_peer(path);
-}
-
-void UcxQueue::note_refused(ucs_status_t code) noexcept {
-  if (unclosable_ || tells_of_one_gone(code)) return;
-  unclosable_ = true;
-  context_.host().log(LogLevel::warning,
-                      std::string("a peer's connection request cannot be taken (") + ucs_status_string(code) +
-                          "): a UCX worker stays as it is for the life of this process, since UCX might wait "
-                          "for ever when it ends");
 }
 
 void UcxQueue::admit_visitors() noexcept {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <deque>
-#include <map>
 #include <span>
 
 #include "message_context.hpp"
@@ -28,8 +27,6 @@ struct FabricWeather {
   bool pulls = false;              // the target can fetch payload
   double pulls_later = 0;          // share of fetches that end later
   bool mixes_fetches = false;      // in any order
-  bool natives = false;            // writes past the stream
-  bool mixes_natives = false;      // which take effect in any order
   bool mute_paths = false;         // it has one, which tells nothing of what these endpoints' peers send
   std::uint64_t seed = 1;
 };
@@ -39,8 +36,6 @@ class FakeFabricContext final : public MessageContext {
   FakeFabricContext(provider::Host& host, const provider::OpenRequest& request, const EngineOptions& options,
                     const MessageOptions& message_options)
       : MessageContext(host, request, options, message_options) {}
-  int reachable = 0;  // regions
-
   [[nodiscard]] const Attributes& attributes() const noexcept override { return attributes_; }
   [[nodiscard]] ProtocolRange protocol() const noexcept override { return {}; }
   [[nodiscard]] std::unique_ptr<provider::CompletionQueue> create_completion_queue(
@@ -51,13 +46,6 @@ class FakeFabricContext final : public MessageContext {
       const provider::EndpointRequest&) override {
     return nullptr;
   }
-
- protected:
-  [[nodiscard]] std::uint64_t make_reachable(std::byte* address, std::uint64_t /*length*/) noexcept override {
-    ++reachable;
-    return reinterpret_cast<std::uint64_t>(address);
-  }
-  void make_unreachable(std::uint64_t /*native*/) noexcept override { --reachable; }
 
  private:
   Attributes attributes_;
@@ -124,18 +112,6 @@ class FakeFabricQueue final : public MessageQueue {
   [[nodiscard]] std::uint64_t buffers_under_way() { return buffers().under_way(); }
   [[nodiscard]] std::uint64_t buffers_free() { return buffers().free_count(); }
 
-  // A native write under way.
-  struct Native {
-    FakeFabricEndpoint* endpoint;
-    std::byte* to;
-    std::vector<std::byte> bytes;
-  };
-  void write_later(Native native) { natives_.push_back(std::move(native)); }
-  void forget_natives(const FakeFabricEndpoint& endpoint) {
-    std::erase_if(natives_, [&](const Native& native) { return native.endpoint == &endpoint; });
-  }
-  [[nodiscard]] std::size_t natives_under_way() const { return natives_.size(); }
-
   void fetch_later(const Fetch& fetch) { fetches_.push_back(fetch); }
   void forget_fetch(const FakeFabricEndpoint& endpoint) {
     std::erase_if(fetches_, [&](const Fetch& fetch) { return fetch.endpoint == &endpoint; });
@@ -151,7 +127,6 @@ class FakeFabricQueue final : public MessageQueue {
   std::deque<std::vector<std::byte>> inbox;
   bool gives_back = true;
   bool ends_fetches = true;
-  bool ends_natives = true;
 
  protected:
   bool progress() noexcept override {
@@ -163,7 +138,6 @@ class FakeFabricQueue final : public MessageQueue {
       }
     }
     any = end_fetches() || any;
-    any = end_natives() || any;
     const unsigned most = std::uniform_int_distribution<unsigned>(1, weather_.most_delivered)(random_);
     for (unsigned i = 0; i < most && !inbox.empty(); ++i) {
       const std::vector<std::byte> bytes = std::move(inbox.front());
@@ -174,20 +148,17 @@ class FakeFabricQueue final : public MessageQueue {
     return any;
   }
   [[nodiscard]] bool arm_fabric() noexcept override {
-    return inbox.empty() && later_.empty() && (fetches_.empty() || !ends_fetches) &&
-           (natives_.empty() || !ends_natives);
+    return inbox.empty() && later_.empty() && (fetches_.empty() || !ends_fetches);
   }
 
  private:
   bool end_fetches();
-  bool end_natives();
   void end_fetch(std::size_t which, bool copies = true);
 
   const FabricWeather weather_;
   std::mt19937_64 random_;
   std::vector<SendBuffer*> later_;
   std::vector<Fetch> fetches_;
-  std::vector<Native> natives_;
   int descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 };
 
@@ -209,60 +180,12 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   std::uint64_t taken = 0;
   std::uint64_t heard_of_taken = 0;  // times
 
-  bool refuses_natives = false;
-  bool cannot_borrow = false;
-  bool natives_unready = false;
-  bool natives_break = false;
-  int natives_taken = 0;
-  int natives_stopped = 0;
-  int natives_cut = 0;
-  std::map<std::uint32_t, std::byte*> borrowed;
-  std::uint64_t natives_awaited = 0;  // calls
-  std::uint64_t natives_sent = 0;     // bytes
-  std::uint64_t natives_there = 0;
-
   void can_pull_now() {
     const HelperEntry entry(queue().gate());
     may_be_offered();
   }
 
-  void report_natives() { natives_done(natives_there); }
-
  protected:
-  [[nodiscard]] bool can_write_natively() const noexcept override { return own_.weather().natives; }
-  [[nodiscard]] std::size_t lend(const RegionEntry& region, std::span<std::byte> key) noexcept override {
-    wire::store(key.data(), region.native);
-    return sizeof region.native;
-  }
-  [[nodiscard]] bool borrow(std::uint32_t slot, std::span<const std::byte> key) noexcept override {
-    if (cannot_borrow || key.size() != sizeof(std::byte*)) return false;
-    borrowed[slot] = wire::load<std::byte*>(key.data());
-    natives_ready(!natives_unready);
-    return true;
-  }
-  void give_up_key(std::uint32_t slot) noexcept override { borrowed.erase(slot); }
-  std::ptrdiff_t write_natively(std::uint32_t slot, std::uint64_t offset, const std::byte* from,
-                                std::uint64_t length) noexcept override {
-    EXPECT_TRUE(borrowed.contains(slot));
-    EXPECT_EQ(natives_stopped, 0);
-    if (natives_break) return -1;
-    if (refuses_natives || own_.chance(own_.weather().refuses)) return 0;
-    constexpr std::uint64_t most = 3000;
-    const std::uint64_t part = std::min(length, most);
-    own_.write_later({this, borrowed[slot] + offset, {from, from + part}});
-    natives_sent += part;
-    ++natives_taken;
-    return static_cast<std::ptrdiff_t>(part);
-  }
-  void await_natives() noexcept override {
-    ++natives_awaited;
-    natives_under_way();
-  }
-  void cut_natives() noexcept override { ++natives_cut; }
-  void stop_natives() noexcept override {
-    own_.forget_natives(*this);
-    ++natives_stopped;
-  }
   [[nodiscard]] bool can_pull() const noexcept override { return own_.weather().pulls; }
   void large_payload_passes() noexcept override { ++large_payloads; }
   [[nodiscard]] std::size_t offer(const Piece& memory, std::span<std::byte> token) noexcept override {
@@ -341,24 +264,6 @@ class FakeFabricEndpoint final : public MessageEndpoint {
   FakeFabricQueue& own_;
   FakeFabricQueue* peer_ = nullptr;
 };
-
-// One at a time; an endpoint hears of it when all of its own are there.
-inline bool FakeFabricQueue::end_natives() {
-  if (!ends_natives || natives_.empty()) return false;
-  const std::size_t which = weather_.mixes_natives
-                                ? std::uniform_int_distribution<std::size_t>(0, natives_.size() - 1)(random_)
-                                : 0;
-  const Native native = std::move(natives_[which]);
-  natives_.erase(natives_.begin() + static_cast<std::ptrdiff_t>(which));
-  std::memcpy(native.to, native.bytes.data(), native.bytes.size());
-  const bool more = std::any_of(natives_.begin(), natives_.end(),
-                                [&](const Native& other) { return other.endpoint == native.endpoint; });
-  if (!more) {
-    native.endpoint->natives_there = native.endpoint->natives_sent;
-    native.endpoint->report_natives();
-  }
-  return true;
-}
 
 inline bool FakeFabricQueue::end_fetches() {
   if (!ends_fetches || fetches_.empty()) return false;

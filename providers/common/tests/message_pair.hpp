@@ -160,9 +160,7 @@ class MessagePair {
       const std::size_t seen_before = a.seen.size() + b.seen.size();
       a.poll();
       b.poll();
-      const bool writes = (a.queue.ends_natives && a.queue.natives_under_way() != 0) ||
-                          (b.queue.ends_natives && b.queue.natives_under_way() != 0);
-      const bool moved = before != 0 || writes || a.queue.inbox.size() + b.queue.inbox.size() != 0 ||
+      const bool moved = before != 0 || a.queue.inbox.size() + b.queue.inbox.size() != 0 ||
                          a.seen.size() + b.seen.size() != seen_before;
       quiet = moved ? 0 : quiet + 1;
     }

@@ -54,16 +54,6 @@ TEST(Settings, TheUsersVariableWinsUnderAnyOfItsNames) {
   EXPECT_EQ(value_of("RC_RETRY_COUNT", "rc_verbs,rc_mlx5"), std::nullopt);
 }
 
-TEST(Settings, MEM_1_MEM_5_WhatKeepsMemoryClosedIsNotTheUsersChoice) {
-  const Variable cached("UCX_RCACHE_ENABLE", "y");
-  const Variable copied("UCX_ZCOPY_THRESH", "0");
-  const Variable methods("UCX_IB_REG_METHODS", "rcache");
-  EXPECT_EQ(value_of("ZCOPY_THRESH", "rc_verbs"), "inf");
-  EXPECT_EQ(value_of("RCACHE_ENABLE", "rc_verbs"), "n");
-  EXPECT_EQ(value_of("REG_METHODS", "rc_verbs"), "direct");
-  EXPECT_EQ(value_of("ZCOPY_THRESH", "tcp"), std::nullopt);
-}
-
 TEST(Settings, AnEmptyVariableIsNone) {
   const Variable set("UCX_TCP_CONN_NB", "");
   EXPECT_EQ(value_of("CONN_NB", "tcp"), "y");
