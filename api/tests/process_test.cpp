@@ -1,5 +1,6 @@
 // Peers in other processes: killed, stopped, forked (ERR-3, MEM-7).
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -213,6 +214,28 @@ TEST(Process, InAChildEverythingIsInertAndTheParentGoesOn) {
   EXPECT_EQ(next(pair->server_queue, Operation::receive).status, Status::ok);
   pair->client.close(5s);
   EXPECT_EQ(next(pair->server_queue, Operation::endpoint_ended).status, Status::disconnected);
+}
+
+// What the core itself reports waits in a list of its own: the parent's, with the parent's lock.
+TEST(Process, AChildIsNotHandedWhatTheParentWasToHear) {
+  Server server;
+  pollfd heard{server.queue.descriptor(), POLLIN, 0};
+  ASSERT_TRUE(server.queue.arm());
+  auto one = open_fake();
+  auto queue = one.context.create_completion_queue();
+  auto client = one.context.connect(server.listener.address(), with_queue(queue));
+  ASSERT_EQ(::poll(&heard, 1, 5'000), 1);
+  Process child([&] {
+    std::array<Completion, 1> entry;
+    for (const Polled& got : {server.queue.poll(entry), server.queue.wait(entry, 0s)}) {
+      if (!got.empty() || got.reason() != Polled::Reason::failed) ::_exit(1);
+    }
+    ::_exit(42);
+  });
+  const int status = child.wait();
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 42);
+  EXPECT_EQ(next(server.queue, Operation::connection_request).status, Status::ok);
 }
 
 }  // namespace

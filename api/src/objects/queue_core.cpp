@@ -47,6 +47,7 @@ QueueCore::QueueCore(ContextCore& context, std::uint32_t capacity) : context_(co
 QueueCore::~QueueCore() = default;
 
 std::size_t QueueCore::take_with_care(std::span<Completion> entries) noexcept {
+  if (context_.is_inert()) return 0;  // in a child: the parent's thread may hold the lock for ever
   if (context_.when_called()) context_.assist();
   std::size_t count = 0;
   if (has_reports_.load(std::memory_order_relaxed)) count = take_reports(entries);
