@@ -27,15 +27,16 @@ function(weft_compile_quickly target)
   target_precompile_headers(${target} REUSE_FROM weft-test-headers)
 endfunction()
 
-# weft_compile_headers_once(TARGET [OWN])
-# For the libraries of the product: reading the standard's headers and fmt's is a quarter of what their sources take to
-# compile. One compiled form serves all targets that take no flags of their own; with OWN the target gets one for itself.
-# A source still names what it uses: scripts/check-tidy compiles without.
+# weft_compile_headers_once(TARGET [OWN [<header> …]])
+# For the libraries of the product: reading the standard's headers is a quarter of what their sources take to compile. One
+# compiled form serves all targets; with OWN the target gets one for itself, which flags of its own need, with further
+# headers in it. A source still names what it uses: scripts/check-tidy compiles without.
 function(weft_compile_headers_once target)
   set(headers <algorithm> <array> <atomic> <chrono> <functional> <map> <memory> <mutex> <optional> <set> <span> <stdexcept>
-              <string> <string_view> <thread> <utility> <vector> <fmt/format.h>)
+              <string> <string_view> <thread> <utility> <vector>)
   if("OWN" IN_LIST ARGN)
-    target_precompile_headers(${target} PRIVATE ${headers})
+    list(REMOVE_ITEM ARGN OWN)
+    target_precompile_headers(${target} PRIVATE ${headers} ${ARGN})
   else()
     if(NOT TARGET weft-product-headers)
       add_library(weft-product-headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/product_headers.cpp)
@@ -139,11 +140,7 @@ function(weft_add_provider name)
   add_library(weft-${name}-objects OBJECT ${sources})
   target_include_directories(weft-${name}-objects PUBLIC ${CMAKE_CURRENT_SOURCE_DIR} ${arg_INCLUDES})
   target_link_libraries(weft-${name}-objects PUBLIC weft::weft ${arg_LIBRARIES} Threads::Threads)
-  if("weft::decorator" IN_LIST arg_LIBRARIES)
-    weft_compile_headers_once(weft-${name}-objects OWN)  # fmt by its headers alone is a flag of theirs
-  else()
-    weft_compile_headers_once(weft-${name}-objects)
-  endif()
+  weft_compile_headers_once(weft-${name}-objects)
 
   add_library(weft-provider-${name} MODULE)
   target_link_libraries(weft-provider-${name} PRIVATE weft-${name}-objects)
