@@ -1,3 +1,5 @@
+// The port that fetches payload, from one of its kind in the same process: how many reads are under way, and
+// whether each fetch is told of once and whole.
 #include "pull_port.hpp"
 
 #include <arpa/inet.h>
@@ -7,7 +9,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
-#include <numeric>
 #include <vector>
 
 namespace weft::ofi {
